@@ -1,0 +1,22 @@
+//! What a pure machine answers to an event it accepts.
+
+/// The outcome of an accepted event. A refused one is an `Err(Refusal)` beside it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Decision<S> {
+    /// The event changed something: store this value.
+    Moved(S),
+    /// The same request as before: give the first answer again. A replay is a success.
+    Replayed,
+    /// Nothing to do, and that is fine.
+    Unchanged,
+}
+
+impl<S> Decision<S> {
+    /// The value to store, if the event changed something.
+    pub fn moved(self) -> Option<S> {
+        match self {
+            Self::Moved(next) => Some(next),
+            Self::Replayed | Self::Unchanged => None,
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The rules of a run: one arm a state and event.
+
+use super::{Completion, End, Event, Execution, LostDesktop, Run, State};
+use crate::limits::{DESKTOP_SILENT, NO_LONGER_SHARED, QUEUED_EXPIRY_MS, SILENT_DESKTOP_MS};
+use crate::{Decision, ExecutionId, FinalStatus, Refusal, Report, Timestamp};
+
+/// Answers `event` at `now`. What time alone caused by then is applied first.
+///
+/// # Errors
+/// [`Refusal::KeyReused`] for another request under the same key; [`Refusal::RunOver`],
+/// [`Refusal::RunTaken`] for a start; [`Refusal::RunOver`], [`Refusal::StaleExecution`],
+/// [`Refusal::CompletionDiffers`], [`Refusal::CompletionWithoutExecution`],
+/// [`Refusal::ReportTooLong`] for a completion.
+pub fn decide(run: &Run, event: &Event, now: Timestamp) -> Result<Decision<Run>, Refusal> {
+    let now = now.max(run.updated_at);
+    if let Some(settled) = settle(run, now) {
+        return Ok(match decide_settled(&settled, event, now)? {
+            Decision::Moved(next) => Decision::Moved(next),
+            Decision::Replayed => Decision::Replayed,
+            Decision::Unchanged => Decision::Moved(settled),
+        });
+    }
+    decide_settled(run, event, now)
+}
+
+/// Applies what time alone caused: a command that nobody started in
+/// [`QUEUED_EXPIRY_MS`] expires. `None` when nothing changed.
+pub fn settle(run: &Run, now: Timestamp) -> Option<Run> {
+    let due = next_due(run)?;
+    (now >= due).then(|| moved(run, State::Expired { finished_at: due }, due))
+}
+
+/// When time alone will next change the run, for the store's indexed `due_at` column.
+pub fn next_due(run: &Run) -> Option<Timestamp> {
+    match run.state {
+        State::Queued => Some(run.queued_at.plus_ms(QUEUED_EXPIRY_MS)),
+        State::Running(_)
+        | State::Completed(..)
+        | State::Failed(..)
+        | State::Cancelled(..)
+        | State::Expired { .. } => None,
+    }
+}
+
+fn decide_settled(run: &Run, event: &Event, now: Timestamp) -> Result<Decision<Run>, Refusal> {
+    match event {
+        Event::Queue { request } if *request == run.request => Ok(Decision::Replayed),
+        Event::Queue { .. } => Err(Refusal::KeyReused),
+        Event::Start { execution_id } => start(run, *execution_id, now),
+        Event::RequestCancel => Ok(request_cancel(run, Report::default(), now)),
+        Event::RemoveAccess => Ok(request_cancel(run, Report::of_error(NO_LONGER_SHARED), now)),
+        Event::Complete(completion) => complete(run, completion, now),
+        Event::GiveUp(lost) => Ok(give_up(run, *lost, now)),
+    }
+}
+
+fn start(run: &Run, id: ExecutionId, now: Timestamp) -> Result<Decision<Run>, Refusal> {
+    match &run.state {
+        State::Queued => {
+            let execution = Execution {
+                id,
+                started_at: now,
+                cancel_requested_at: None,
+            };
+            Ok(Decision::Moved(moved(run, State::Running(execution), now)))
+        }
+        State::Running(execution) if execution.id == id => Ok(Decision::Replayed),
+        State::Running(_) => Err(Refusal::RunTaken),
+        State::Completed(..) | State::Failed(..) | State::Cancelled(..) | State::Expired { .. } => {
+            Err(Refusal::RunOver)
+        }
+    }
+}
+
+fn request_cancel(run: &Run, report: Report, now: Timestamp) -> Decision<Run> {
+    match &run.state {
+        State::Queued => Decision::Moved(cancelled_before_start(run, report, now)),
+        State::Running(execution) if execution.cancel_requested_at.is_none() => {
+            let asked = Execution {
+                cancel_requested_at: Some(now),
+                ..*execution
+            };
+            Decision::Moved(moved(run, State::Running(asked), now))
+        }
+        State::Running(_)
+        | State::Completed(..)
+        | State::Failed(..)
+        | State::Cancelled(..)
+        | State::Expired { .. } => Decision::Unchanged,
+    }
+}
+
+fn complete(run: &Run, completion: &Completion, now: Timestamp) -> Result<Decision<Run>, Refusal> {
+    match completion.execution_id {
+        Some(id) => complete_execution(run, id, completion, now),
+        None => complete_unstarted(run, completion, now),
+    }
+}
+
+fn complete_execution(
+    run: &Run,
+    id: ExecutionId,
+    completion: &Completion,
+    now: Timestamp,
+) -> Result<Decision<Run>, Refusal> {
+    match &run.state {
+        State::Queued => Err(Refusal::StaleExecution),
+        State::Running(execution) if execution.id != id => Err(Refusal::StaleExecution),
+        State::Running(_) if !completion.report.is_within_bounds(completion.status) => {
+            Err(Refusal::ReportTooLong)
+        }
+        State::Running(execution) => {
+            let end = end(completion, now);
+            let state = match completion.status {
+                FinalStatus::Completed => State::Completed(*execution, end),
+                FinalStatus::Failed => State::Failed(*execution, end),
+                FinalStatus::Cancelled => State::Cancelled(Some(*execution), end),
+            };
+            Ok(Decision::Moved(moved(run, state, now)))
+        }
+        State::Completed(execution, end)
+        | State::Failed(execution, end)
+        | State::Cancelled(Some(execution), end) => {
+            if execution.id != id {
+                Err(Refusal::StaleExecution)
+            } else if end.digest == completion.report.digest(Some(id), completion.status) {
+                Ok(Decision::Replayed)
+            } else {
+                Err(Refusal::CompletionDiffers)
+            }
+        }
+        State::Cancelled(None, _) | State::Expired { .. } => Err(Refusal::RunOver),
+    }
+}
+
+/// A completion without an execution says only that the command will never begin, so a command
+/// that already ended without beginning has nothing to add to it.
+fn complete_unstarted(
+    run: &Run,
+    completion: &Completion,
+    now: Timestamp,
+) -> Result<Decision<Run>, Refusal> {
+    if completion.status != FinalStatus::Cancelled || completion.report.result.is_some() {
+        return Err(Refusal::CompletionWithoutExecution);
+    }
+    if !completion.report.is_within_bounds(completion.status) {
+        return Err(Refusal::ReportTooLong);
+    }
+    match &run.state {
+        State::Queued => {
+            let report = Report {
+                error: completion.report.error.clone(),
+                ..Report::default()
+            };
+            Ok(Decision::Moved(cancelled_before_start(run, report, now)))
+        }
+        State::Cancelled(None, end)
+            if end.digest == completion.report.digest(None, FinalStatus::Cancelled) =>
+        {
+            Ok(Decision::Replayed)
+        }
+        State::Cancelled(None, _) | State::Expired { .. } => Ok(Decision::Unchanged),
+        State::Running(_)
+        | State::Completed(..)
+        | State::Failed(..)
+        | State::Cancelled(Some(_), _) => Err(Refusal::StaleExecution),
+    }
+}
+
+fn give_up(run: &Run, lost: LostDesktop, now: Timestamp) -> Decision<Run> {
+    let lost = match lost {
+        LostDesktop::Revoked => true,
+        LostDesktop::Silent { last_seen_at } => run.execution().is_some_and(|execution| {
+            now.millis_since(last_seen_at.max(execution.started_at)) >= SILENT_DESKTOP_MS
+        }),
+    };
+    match &run.state {
+        State::Running(execution) if lost => {
+            let completion = Completion {
+                execution_id: None,
+                status: FinalStatus::Failed,
+                report: Report::of_error(DESKTOP_SILENT),
+            };
+            let state = State::Failed(*execution, end(&completion, now));
+            Decision::Moved(moved(run, state, now))
+        }
+        State::Queued
+        | State::Running(_)
+        | State::Completed(..)
+        | State::Failed(..)
+        | State::Cancelled(..)
+        | State::Expired { .. } => Decision::Unchanged,
+    }
+}
+
+fn cancelled_before_start(run: &Run, report: Report, now: Timestamp) -> Run {
+    let completion = Completion {
+        execution_id: None,
+        status: FinalStatus::Cancelled,
+        report,
+    };
+    moved(run, State::Cancelled(None, end(&completion, now)), now)
+}
+
+fn end(completion: &Completion, now: Timestamp) -> End {
+    let report = completion.report.clone();
+    let digest = report.digest(completion.execution_id, completion.status);
+    End {
+        finished_at: now,
+        digest,
+        report,
+    }
+}
+
+fn moved(run: &Run, state: State, now: Timestamp) -> Run {
+    Run {
+        request: run.request,
+        queued_at: run.queued_at,
+        updated_at: now,
+        state,
+    }
+}

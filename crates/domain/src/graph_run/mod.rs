@@ -1,0 +1,13 @@
+//! The life of one queued Graph run, as a pure machine.
+//!
+//! [`decide`] answers an event, [`settle`] applies what time alone caused, [`next_due`] says when
+//! to look again. A store loads a [`Run`], calls one of them and stores the outcome, all in one
+//! transaction; nothing else moves a run.
+
+mod decide;
+mod event;
+mod state;
+
+pub use decide::{decide, next_due, settle};
+pub use event::{Completion, Event, LostDesktop};
+pub use state::{End, Execution, Run, State, Status};

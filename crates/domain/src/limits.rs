@@ -1,0 +1,107 @@
+//! Every number and every published sentence, once, with the place it comes from.
+//!
+//! "mission", "hub" and "desktop" name the parts of the specification. Relations between the
+//! numbers are checked while compiling, at the end of this file.
+
+const SECOND_MS: u64 = 1_000;
+const MINUTE_MS: u64 = 60 * SECOND_MS;
+const HOUR_MS: u64 = 60 * MINUTE_MS;
+const DAY_MS: u64 = 24 * HOUR_MS;
+
+/// Longest result payload the relay posts, in UTF-16 units of its JSON (mission §2: all or nothing).
+pub const RESULT_UTF16_MAX: usize = 100_000;
+/// Longest error, in UTF-16 units (mission §2: "errors are cut at 2,000 characters").
+pub const ERROR_UTF16_MAX: usize = 2_000;
+/// Longest `arguments` of a start, in UTF-16 units of their JSON (hub §2).
+pub const ARGUMENTS_UTF16_MAX: usize = 100_000;
+/// Shortest idempotency key, in code points (mission §2).
+pub const IDEMPOTENCY_KEY_CHARS_MIN: usize = 8;
+/// Longest idempotency key, in code points (mission §2).
+pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 128;
+/// Most sessions in one sync or one list (mission §3.2, hub §3).
+pub const SESSIONS_PER_PROJECT_MAX: usize = 100;
+/// Most sessions that `list_graph_sessions` returns, and its default (mission §2, hub §2).
+pub const LIST_LIMIT_MAX: u64 = 50;
+/// Longest id that a tool reads, in code points; every real id is shorter.
+pub const ID_CHARS_MAX: usize = 64;
+/// Longest name of a project, desktop, connection or Graph, in UTF-16 units.
+pub const NAME_UTF16_MAX: usize = 200;
+/// Longest description of a Graph, in UTF-16 units.
+pub const DESCRIPTION_UTF16_MAX: usize = 2_000;
+/// Longest slug, in ASCII characters.
+pub const SLUG_CHARS_MAX: usize = 64;
+/// Longest phase title, in UTF-16 units; longer ones are cut.
+pub const PHASE_UTF16_MAX: usize = 200;
+
+/// Time between two turns of the relay (mission §3: "every 20 s").
+pub const SYNC_INTERVAL_MS: u64 = 20 * SECOND_MS;
+/// Time between two control polls of a running command (mission §3.4).
+pub const CONTROL_INTERVAL_MS: u64 = 3 * SECOND_MS;
+/// Longest that the hub holds a wake-up call (hub §3).
+pub const WAKE_HOLD_MS_MAX: u64 = 25 * SECOND_MS;
+/// Longest `wait_seconds` (hub §2: Claude Code cuts a silent call at 60 s).
+pub const WAIT_SECONDS_MAX: u64 = 40;
+/// A desktop that called within this time is online (hub §2).
+pub const ONLINE_WINDOW_MS: u64 = 60 * SECOND_MS;
+/// A command that nobody started for this long expires (hub §2).
+pub const QUEUED_EXPIRY_MS: u64 = 7 * DAY_MS;
+/// A running command whose desktop gave no sign for this long fails (hub §2).
+pub const SILENT_DESKTOP_MS: u64 = 7 * DAY_MS;
+/// `first_check_after_seconds` for a desktop that polls: one pickup interval (hub §2).
+pub const FIRST_CHECK_SECONDS: u64 = 20;
+/// `then_every_seconds` (hub §2).
+pub const THEN_EVERY_SECONDS: u64 = 15;
+/// How often the hub stores when desktops were last seen, at most.
+pub const PRESENCE_FLUSH_MS: u64 = 15 * SECOND_MS;
+/// Time between two sweeps of what became due.
+pub const SWEEP_INTERVAL_MS: u64 = 15 * SECOND_MS;
+/// Most rows that one sweep transaction moves.
+pub const SWEEP_ROWS_MAX: usize = 256;
+/// Most commands that one sync hands out; the rest follow in later turns.
+pub const COMMANDS_PER_SYNC_MAX: usize = 50;
+/// Most projects named in one wake-up call.
+pub const WAKE_PROJECTS_MAX: usize = 200;
+/// Longest that a desktop waits for running work at shutdown (desktop §1).
+pub const SHUTDOWN_GRACE_MS: u64 = 30 * SECOND_MS;
+
+/// Largest request body of the hub, in bytes (hub §2: an artifact of 5 MB in base64).
+pub const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Largest Graph script, in bytes.
+pub const SCRIPT_BYTES_MAX: usize = 512 * 1024;
+
+/// Whoever asks for a run that is not his, never was, or no longer is (mission §2).
+pub const RUN_NOT_FOUND: &str = "Graph run not found or access removed";
+/// The same for a Graph session (hub §2).
+pub const SESSION_NOT_FOUND: &str = "Graph session not found or access removed";
+/// The same for a project (hub §2).
+pub const PROJECT_NOT_FOUND: &str = "Project not found or access removed";
+/// Why a command whose consent is gone ends cancelled (mission §3.3).
+pub const NO_LONGER_SHARED: &str = "Graph session is no longer shared with this project";
+/// Why a running command of a silent or revoked desktop fails (hub §2).
+pub const DESKTOP_SILENT: &str = "desktop did not report back";
+/// Why a run fails whose desktop was killed while it worked (hub §3).
+pub const DESKTOP_RESTARTED: &str = "desktop restarted";
+
+const _: () = {
+    assert!(CONTROL_INTERVAL_MS < SYNC_INTERVAL_MS);
+    assert!(
+        SYNC_INTERVAL_MS < ONLINE_WINDOW_MS,
+        "a desktop that only polls must look online"
+    );
+    assert!(WAKE_HOLD_MS_MAX < ONLINE_WINDOW_MS);
+    assert!(PRESENCE_FLUSH_MS < SILENT_DESKTOP_MS);
+    assert!(IDEMPOTENCY_KEY_CHARS_MIN < IDEMPOTENCY_KEY_CHARS_MAX);
+    assert!(
+        ERROR_UTF16_MAX < RESULT_UTF16_MAX,
+        "a truncated report must still fit"
+    );
+    assert!(
+        ARGUMENTS_UTF16_MAX * 4 < BODY_BYTES_MAX,
+        "text that fits must not fail on its bytes"
+    );
+    assert!(
+        RESULT_UTF16_MAX * 6 < BODY_BYTES_MAX,
+        "nor a result, however it is escaped"
+    );
+    assert!(ID_CHARS_MAX >= 36);
+};

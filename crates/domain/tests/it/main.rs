@@ -1,0 +1,6 @@
+//! The machines as tables and as laws.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+mod graph_run_laws;
+mod graph_run_table;
+mod samples;
