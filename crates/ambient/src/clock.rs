@@ -56,6 +56,7 @@ impl Clock {
 
     /// Milliseconds since this clock was made, never running backwards. Stands still while the
     /// machine sleeps on systems whose monotonic clock does.
+    #[allow(clippy::disallowed_methods, reason = "this crate is where time enters")]
     pub fn monotonic_ms(&self) -> u64 {
         match &self.0 {
             Source::System { started } => {

@@ -41,8 +41,9 @@ impl Entropy {
     /// # Panics
     /// When the operating system has no randomness to give, which leaves nothing safe to do.
     #[allow(
+        clippy::disallowed_methods,
         clippy::expect_used,
-        reason = "a hub without randomness must stop, not guess"
+        reason = "randomness enters here, and a hub without it must stop, not guess"
     )]
     pub fn fill(&self, buffer: &mut [u8]) {
         match &self.0 {
@@ -91,13 +92,10 @@ impl Entropy {
 
     /// A secret with 256 random bits: `prefix` and 64 lowercase hex digits.
     pub fn secret(&self, prefix: &str) -> String {
-        use std::fmt::Write as _;
         let mut bytes = [0; 32];
         self.fill(&mut bytes);
-        bytes.iter().fold(prefix.to_owned(), |mut secret, byte| {
-            let _: Result<(), std::fmt::Error> = write!(secret, "{byte:02x}");
-            secret
-        })
+        let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
+        digits.fold(prefix.to_owned(), |secret, digits| secret + &digits)
     }
 
     fn uuid_bytes(&self, version: u8) -> [u8; 16] {

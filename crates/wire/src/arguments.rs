@@ -201,16 +201,20 @@ pub fn read(
                 });
             }
             Value::Null => {}
-            value => match argument.kind.read(value) {
-                Some(value) => values.0.push((argument.name, value)),
-                None => {
-                    let expected = argument.kind.expected();
-                    return Err(ArgumentError::Invalid {
+            value @ (Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_)) => {
+                let read = argument
+                    .kind
+                    .read(value)
+                    .ok_or_else(|| ArgumentError::Invalid {
                         name: argument.name,
-                        expected,
-                    });
-                }
-            },
+                        expected: argument.kind.expected(),
+                    })?;
+                values.0.push((argument.name, read));
+            }
         }
     }
     match given.keys().next() {

@@ -1,7 +1,5 @@
 //! One text for each JSON value, whatever order and number style it was written in.
 
-use std::fmt::Write as _;
-
 use serde_json::{Number, Value};
 
 /// Integers up to this magnitude are exact in JavaScript, so `1` and `1.0` are the same there.
@@ -51,11 +49,11 @@ fn write_number(number: &Number, text: &mut String) {
         .as_f64()
         .filter(|_| number.is_f64())
         .filter(|float| float.fract() == 0.0 && float.abs() <= EXACT_INTEGER_MAX);
-    let _: std::fmt::Result = match whole {
+    match whole {
         // Adding zero turns -0 into 0.
-        Some(float) => write!(text, "{:.0}", float + 0.0),
-        None => write!(text, "{number}"),
-    };
+        Some(float) => text.push_str(&format!("{:.0}", float + 0.0)),
+        None => text.push_str(&number.to_string()),
+    }
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub(crate) fn completion(
 fn after(run: &Run, event: &Event) -> Run {
     match decide(run, event, T0).unwrap() {
         Decision::Moved(next) => next,
-        other => panic!("expected a move, got {other:?}"),
+        Decision::Replayed | Decision::Unchanged => panic!("{event:?} moves {run:?}"),
     }
 }
 
