@@ -1,0 +1,245 @@
+//! What Cargo.toml files say: which crate depends on which, and that versions, lints and reasons stand in one place.
+
+use toml::{Table, Value};
+
+use super::Finding;
+use crate::tree::Tree;
+
+const ROOT: &str = "Cargo.toml";
+const REASONS: &str = "docs/decisions/0002-dependencies.md";
+
+/// One crate of the workspace as its manifest describes it.
+#[derive(Debug)]
+pub(super) struct Manifest {
+    /// The manifest, from the repository's root.
+    pub(super) path: String,
+    /// The crate's own folder, without its parents.
+    pub(super) folder: String,
+    /// The package's name.
+    pub(super) name: String,
+    /// Normal and build dependencies, for every target; development ones are exempt from the arrows.
+    pub(super) dependencies: Vec<Dependency>,
+    table: Table,
+}
+
+/// One normal or build dependency.
+#[derive(Debug)]
+pub(super) struct Dependency {
+    /// The package's name, whatever it is renamed to.
+    pub(super) name: String,
+    /// It lies in this repository.
+    pub(super) ours: bool,
+    /// Its version is the workspace's.
+    from_workspace: bool,
+}
+
+/// Reads the manifest of every crate, `xtask` among them.
+pub(super) fn read(tree: &Tree) -> anyhow::Result<Vec<Manifest>> {
+    let shared = workspace_dependencies(tree)?;
+    let paths = tree
+        .files("crates/", "/Cargo.toml")
+        .chain(tree.files("xtask/", "/Cargo.toml"));
+    paths
+        .filter(|path| path.split('/').count() <= 3)
+        .map(|path| read_one(tree, path, &shared))
+        .collect()
+}
+
+fn read_one(tree: &Tree, path: &str, shared: &Table) -> anyhow::Result<Manifest> {
+    let table = tree.toml(path)?;
+    let name = table
+        .get("package")
+        .and_then(|package| package.get("name"))
+        .and_then(Value::as_str);
+    let Some(name) = name.map(str::to_owned) else {
+        anyhow::bail!("{path} names no package")
+    };
+    let targets = table.get("target").and_then(Value::as_table);
+    let places = std::iter::once(&table).chain(
+        targets
+            .into_iter()
+            .flat_map(Table::values)
+            .filter_map(Value::as_table),
+    );
+    let dependencies = places
+        .flat_map(|place| {
+            ["dependencies", "build-dependencies"]
+                .into_iter()
+                .filter_map(|section| place.get(section))
+        })
+        .filter_map(Value::as_table)
+        .flatten()
+        .map(|(key, value)| dependency(key, value, shared))
+        .collect();
+    let folder = path
+        .trim_end_matches("/Cargo.toml")
+        .rsplit('/')
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    Ok(Manifest {
+        path: path.to_owned(),
+        folder,
+        name,
+        dependencies,
+        table,
+    })
+}
+
+fn dependency(key: &str, value: &Value, shared: &Table) -> Dependency {
+    let from_workspace = value.get("workspace").and_then(Value::as_bool) == Some(true);
+    let described = if from_workspace {
+        shared.get(key).unwrap_or(value)
+    } else {
+        value
+    };
+    let name = described
+        .get("package")
+        .and_then(Value::as_str)
+        .unwrap_or(key)
+        .to_owned();
+    Dependency {
+        name,
+        ours: described.get("path").is_some(),
+        from_workspace,
+    }
+}
+
+fn workspace_dependencies(tree: &Tree) -> anyhow::Result<Table> {
+    let root = tree.toml(ROOT)?;
+    let shared = root
+        .get("workspace")
+        .and_then(|workspace| workspace.get("dependencies"));
+    Ok(shared
+        .and_then(Value::as_table)
+        .cloned()
+        .unwrap_or_default())
+}
+
+/// Each crate inherits the lints, and each version stands in the root manifest and is no `*`.
+pub(super) fn follow_the_workspace(tree: &Tree) -> anyhow::Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for manifest in read(tree)? {
+        let lints = manifest
+            .table
+            .get("lints")
+            .and_then(|lints| lints.get("workspace"));
+        if lints.and_then(Value::as_bool) != Some(true) {
+            findings.push(Finding::file(
+                &manifest.path,
+                "add `[lints] workspace = true`",
+            ));
+        }
+        let own = manifest
+            .dependencies
+            .iter()
+            .filter(|dependency| !dependency.from_workspace);
+        findings.extend(own.map(|dependency| {
+            let name = &dependency.name;
+            Finding::file(
+                &manifest.path,
+                format!("`{name}` must be `workspace = true`, its version in the root manifest"),
+            )
+        }));
+    }
+    let stars = workspace_dependencies(tree)?
+        .into_iter()
+        .filter(|(_, value)| {
+            let version = value
+                .as_str()
+                .or_else(|| value.get("version").and_then(Value::as_str));
+            version.is_some_and(|version| version.contains('*'))
+        });
+    findings
+        .extend(stars.map(|(name, _)| {
+            Finding::file(ROOT, format!("`{name}` may not have the version `*`"))
+        }));
+    Ok(findings)
+}
+
+/// Each third-party dependency of the workspace is named in the decision that gives the reasons.
+pub(super) fn dependencies_have_reasons(tree: &Tree) -> anyhow::Result<Vec<Finding>> {
+    let reasons = tree.text_if_present(REASONS)?.unwrap_or_default();
+    let shared = workspace_dependencies(tree)?;
+    let third_party = shared
+        .iter()
+        .filter(|(_, value)| value.get("path").is_none())
+        .map(|(key, _)| key);
+    Ok(third_party
+        .filter(|name| !reasons.contains(&format!("`{name}`")))
+        .map(|name| {
+            Finding::file(
+                REASONS,
+                format!("says nothing of `{name}`: what it does here, and what was rejected"),
+            )
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::sketch;
+
+    #[test]
+    fn a_crate_without_the_lints_or_with_a_version_of_its_own_is_found() {
+        let (_folder, tree) = sketch::tree(&[
+            (
+                "Cargo.toml",
+                "[workspace.dependencies]\nserde = '*'\ntoml = { version = '1.*' }\nclap = '4'\n",
+            ),
+            (
+                "crates/hub/Cargo.toml",
+                "[package]\nname = 'callboard-hub'\n[dependencies]\nserde = '1'\n",
+            ),
+        ]);
+        let problems: Vec<String> = follow_the_workspace(&tree)
+            .unwrap()
+            .iter()
+            .map(Finding::to_string)
+            .collect();
+        assert_eq!(
+            problems,
+            [
+                "crates/hub/Cargo.toml: add `[lints] workspace = true`",
+                "crates/hub/Cargo.toml: `serde` must be `workspace = true`, its version in the root manifest",
+                "Cargo.toml: `serde` may not have the version `*`",
+                "Cargo.toml: `toml` may not have the version `*`",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_dependency_without_a_reason_is_found() {
+        let root = "[workspace.dependencies]\nserde = '1'\ntoml = '1'\nx = { path = 'crates/x' }\n";
+        let (_folder, tree) = sketch::tree(&[
+            ("Cargo.toml", root),
+            (REASONS, "| `serde` | reads and writes |\n"),
+        ]);
+        let findings = dependencies_have_reasons(&tree).unwrap();
+        assert_eq!(findings.len(), 1);
+        assert!(findings[0].problem.contains("`toml`"));
+    }
+
+    #[test]
+    fn dependencies_of_a_target_and_renamed_ones_are_seen_under_their_own_name() {
+        let (_folder, tree) = sketch::tree(&[
+            (
+                "Cargo.toml",
+                "[workspace.dependencies]\nboard = { package = 'callboard-domain', path = 'crates/domain' }\n",
+            ),
+            (
+                "crates/hub/Cargo.toml",
+                "[package]\nname = 'callboard-hub'\n[target.'cfg(unix)'.dependencies]\nboard.workspace = true\n\
+                 [build-dependencies]\ncc = '1'\n[dev-dependencies]\nhidden = '1'\n",
+            ),
+        ]);
+        let manifests = read(&tree).unwrap();
+        let seen: Vec<(&str, bool)> = manifests[0]
+            .dependencies
+            .iter()
+            .map(|found| (found.name.as_str(), found.ours))
+            .collect();
+        assert_eq!(seen, [("cc", false), ("callboard-domain", true)]);
+    }
+}
