@@ -30,7 +30,32 @@ pub fn settle(run: &Run, now: Timestamp) -> Option<Run> {
     (now >= due).then(|| moved(run, State::Expired { finished_at: due }, due))
 }
 
-/// When time alone will next change the run, for the store's indexed `due_at` column.
+/// What a sweep at `now` makes of a run whose desktop was last seen at `last_seen_at`: it applies
+/// what time caused, and gives up a run of a desktop that was silent for too long. `None` when
+/// nothing changed.
+pub fn sweep(run: &Run, last_seen_at: Timestamp, now: Timestamp) -> Option<Run> {
+    let now = now.max(run.updated_at);
+    settle(run, now).or_else(|| give_up(run, LostDesktop::Silent { last_seen_at }, now).moved())
+}
+
+/// When a sweep should look at the run next, for the store's indexed `due_at` column. Every open
+/// run has one and no finished run does, so the column also tells the two apart.
+pub fn next_sweep(run: &Run, last_seen_at: Timestamp) -> Option<Timestamp> {
+    match &run.state {
+        State::Running(execution) => Some(
+            last_seen_at
+                .max(execution.started_at)
+                .plus_ms(SILENT_DESKTOP_MS),
+        ),
+        State::Queued
+        | State::Completed(..)
+        | State::Failed(..)
+        | State::Cancelled(..)
+        | State::Expired { .. } => next_due(run),
+    }
+}
+
+/// When time alone will next change the run.
 pub fn next_due(run: &Run) -> Option<Timestamp> {
     match run.state {
         State::Queued => Some(run.queued_at.plus_ms(QUEUED_EXPIRY_MS)),

@@ -1,7 +1,7 @@
 //! What holds for every history of a run.
 
 use callboard_domain::graph_run::{
-    Completion, Event, LostDesktop, Run, State, decide, next_due, settle,
+    Completion, Event, LostDesktop, Run, State, decide, next_due, next_sweep, settle, sweep,
 };
 use callboard_domain::limits::{ERROR_UTF16_MAX, QUEUED_EXPIRY_MS, RESULT_UTF16_MAX};
 use callboard_domain::{Decision, ExecutionId, FinalStatus, Refusal, Report, Timestamp};
@@ -100,6 +100,17 @@ proptest! {
         } else {
             prop_assert!(next_due(&run).is_none_or(|due| due > now));
         }
+    }
+
+    #[test]
+    fn a_sweep_moves_a_run_exactly_from_the_instant_it_was_due(
+        history in history(), seen in 0u64..(2 * QUEUED_EXPIRY_MS), later in 0u64..(3 * QUEUED_EXPIRY_MS),
+    ) {
+        let run = play(&history, |_, _, _, _| {});
+        let (last_seen_at, now) = (T0.plus_ms(seen), run.updated_at.plus_ms(later));
+        let due = next_sweep(&run, last_seen_at);
+        prop_assert_eq!(sweep(&run, last_seen_at, now).is_some(), due.is_some_and(|due| due <= now));
+        prop_assert_eq!(due.is_none(), run.status().is_terminal());
     }
 
     #[test]

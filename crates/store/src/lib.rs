@@ -1,0 +1,23 @@
+//! What a store must do, and the in-memory store that is the model of it.
+//!
+//! A store offers coarse operations, one transaction each. It loads a row, applies the pure
+//! decision of `callboard-domain` inside its own atomic section and stores the outcome; it never
+//! compares a status itself. Every look-up carries the caller's identity in its key, so that
+//! "not yours" and "does not exist" are the same empty row.
+
+pub mod rules;
+
+mod columns;
+mod error;
+mod memory;
+mod operations;
+mod rows;
+
+pub use columns::{ColumnError, RunColumns};
+pub use error::StoreError;
+pub use memory::MemoryStore;
+pub use operations::Store;
+pub use rows::{
+    Connection, Desktop, Handout, NewConnection, NewDesktop, NewProject, Project, QueueRun,
+    QueuedRun, RunKey, RunRow, SessionRow, Synced, TokenHash,
+};

@@ -1,0 +1,198 @@
+//! The operations, each one transaction.
+
+use std::future::Future;
+
+use callboard_domain::graph_run::Completion;
+use callboard_domain::{
+    CommandId, ConnectionId, DesktopId, ExecutionId, OwnerId, ProjectId, Timestamp, WorkerId,
+};
+use callboard_wire::relay::{Progress, SessionInfo};
+
+use crate::{
+    Connection, Desktop, NewConnection, NewDesktop, NewProject, Project, QueueRun, QueuedRun,
+    RunKey, RunRow, SessionRow, StoreError, Synced, TokenHash,
+};
+
+/// Where the hub keeps everything. An answered write is durable; a read never waits for a writer
+/// and never writes.
+///
+/// Every operation fails with [`StoreError::Unavailable`] when the storage does; refusals are
+/// named where they can occur.
+pub trait Store: Send + Sync + 'static {
+    /// The one owner of this hub, made under `fresh_id` if there is none yet.
+    fn ensure_owner(
+        &self,
+        fresh_id: OwnerId,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<OwnerId, StoreError>> + Send;
+
+    /// Makes a project. [`StoreError::NameTaken`] when the owner has one of that name.
+    fn create_project(
+        &self,
+        new: NewProject,
+    ) -> impl Future<Output = Result<Project, StoreError>> + Send;
+
+    /// The owner's projects, oldest first.
+    fn projects(
+        &self,
+        owner_id: OwnerId,
+    ) -> impl Future<Output = Result<Vec<Project>, StoreError>> + Send;
+
+    /// Makes a desktop. [`StoreError::NameTaken`] when the owner has one of that name.
+    fn create_desktop(
+        &self,
+        new: NewDesktop,
+    ) -> impl Future<Output = Result<Desktop, StoreError>> + Send;
+
+    /// The owner's desktops, oldest first.
+    fn desktops(
+        &self,
+        owner_id: OwnerId,
+    ) -> impl Future<Output = Result<Vec<Desktop>, StoreError>> + Send;
+
+    /// Frees a desktop identity from its data folder: the next one that calls is bound. False when
+    /// the owner has no desktop of that name.
+    fn rebind_desktop(
+        &self,
+        owner_id: OwnerId,
+        name: String,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
+    /// Makes a connection. [`StoreError::NameTaken`] when the owner has one of that name;
+    /// [`Refusal::ProjectNotFound`](callboard_domain::Refusal::ProjectNotFound) when a project is
+    /// not the owner's.
+    fn create_connection(
+        &self,
+        new: NewConnection,
+    ) -> impl Future<Output = Result<Connection, StoreError>> + Send;
+
+    /// The owner's connections that are not revoked, oldest first.
+    fn connections(
+        &self,
+        owner_id: OwnerId,
+    ) -> impl Future<Output = Result<Vec<Connection>, StoreError>> + Send;
+
+    /// Revokes a connection: its token stops working, its queued commands end cancelled, its
+    /// running ones are asked to stop. Gives the commands that changed, or `None` when the owner
+    /// has no such connection.
+    fn revoke_connection(
+        &self,
+        owner_id: OwnerId,
+        name: String,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Option<Vec<RunRow>>, StoreError>> + Send;
+
+    /// The connection that a token belongs to.
+    fn connection_by_token(
+        &self,
+        token_hash: TokenHash,
+    ) -> impl Future<Output = Result<Option<Connection>, StoreError>> + Send;
+
+    /// The desktop that a token belongs to.
+    fn desktop_by_token(
+        &self,
+        token_hash: TokenHash,
+    ) -> impl Future<Output = Result<Option<Desktop>, StoreError>> + Send;
+
+    /// Binds a desktop identity to a data folder, unless it is bound already.
+    /// [`Refusal::DesktopInUse`](callboard_domain::Refusal::DesktopInUse) when it is bound to
+    /// another one.
+    fn bind_worker(
+        &self,
+        desktop_id: DesktopId,
+        worker_id: WorkerId,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// The sessions shared with a project, by name, or `None` when the connection was not added to
+    /// it.
+    fn sessions(
+        &self,
+        connection_id: ConnectionId,
+        project_id: ProjectId,
+        limit: usize,
+    ) -> impl Future<Output = Result<Option<Vec<SessionRow>>, StoreError>> + Send;
+
+    /// The command of a connection, settled at `now`.
+    fn run(
+        &self,
+        key: RunKey,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Option<RunRow>, StoreError>> + Send;
+
+    /// Queues a run, or finds the one that was queued under the same key.
+    /// [`Refusal::KeyReused`](callboard_domain::Refusal::KeyReused),
+    /// [`Refusal::SessionNotFound`](callboard_domain::Refusal::SessionNotFound).
+    fn queue_run(
+        &self,
+        request: QueueRun,
+    ) -> impl Future<Output = Result<QueuedRun, StoreError>> + Send;
+
+    /// Asks a run to stop; idempotent.
+    /// [`Refusal::RunNotFound`](callboard_domain::Refusal::RunNotFound).
+    fn request_cancel(
+        &self,
+        key: RunKey,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<RunRow, StoreError>> + Send;
+
+    /// Replaces the list of what a desktop shares with a project, and gives what waits for it
+    /// there. Writes nothing when the list is the stored one.
+    /// [`Refusal::ProjectNotFound`](callboard_domain::Refusal::ProjectNotFound).
+    fn sync(
+        &self,
+        desktop_id: DesktopId,
+        project_id: ProjectId,
+        sessions: Vec<SessionInfo>,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Synced, StoreError>> + Send;
+
+    /// Grants a start. Refusals as in [`callboard_domain::graph_run::decide`], and
+    /// [`Refusal::RunNotFound`](callboard_domain::Refusal::RunNotFound) for a command of another
+    /// desktop.
+    fn start_run(
+        &self,
+        desktop_id: DesktopId,
+        command_id: CommandId,
+        execution_id: ExecutionId,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<RunRow, StoreError>> + Send;
+
+    /// Notes how far a running command is and tells how it stands; writes only what differs.
+    /// [`Refusal::RunNotFound`](callboard_domain::Refusal::RunNotFound).
+    fn report_progress(
+        &self,
+        desktop_id: DesktopId,
+        command_id: CommandId,
+        phase: Option<String>,
+        progress: Option<Progress>,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<RunRow, StoreError>> + Send;
+
+    /// Stores how a run ended; true when the same completion was stored before. Refusals as in
+    /// [`callboard_domain::graph_run::decide`], and
+    /// [`Refusal::RunNotFound`](callboard_domain::Refusal::RunNotFound).
+    fn complete_run(
+        &self,
+        desktop_id: DesktopId,
+        command_id: CommandId,
+        completion: Completion,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<(RunRow, bool), StoreError>> + Send;
+
+    /// Stores when desktops were last seen. Never moves a desktop's time backwards.
+    fn note_seen(
+        &self,
+        seen: Vec<(DesktopId, Timestamp)>,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Stores what time caused in at most `rows_max` rows that are due, and gives those that
+    /// moved, together with whether more are due.
+    fn sweep(
+        &self,
+        now: Timestamp,
+        rows_max: usize,
+    ) -> impl Future<Output = Result<(Vec<RunRow>, bool), StoreError>> + Send;
+
+    /// Whether the store can answer now.
+    fn ready(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
+}
