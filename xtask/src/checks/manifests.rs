@@ -33,6 +33,29 @@ pub(super) struct Dependency {
     from_workspace: bool,
 }
 
+impl Manifest {
+    /// Whether `key` is a dependency of any kind, for tests too.
+    fn mentions(&self, key: &str) -> bool {
+        places(&self.table).any(|place| {
+            let sections = ["dependencies", "build-dependencies", "dev-dependencies"].into_iter();
+            sections
+                .filter_map(|section| place.get(section))
+                .any(|section| section.get(key).is_some())
+        })
+    }
+}
+
+/// Where a manifest may have sections of dependencies: at its top, and below each target.
+fn places(table: &Table) -> impl Iterator<Item = &Table> {
+    let targets = table.get("target").and_then(Value::as_table);
+    std::iter::once(table).chain(
+        targets
+            .into_iter()
+            .flat_map(Table::values)
+            .filter_map(Value::as_table),
+    )
+}
+
 /// Reads the manifest of every crate, `xtask` among them.
 pub(super) fn read(tree: &Tree) -> anyhow::Result<Vec<Manifest>> {
     let shared = workspace_dependencies(tree)?;
@@ -54,14 +77,7 @@ fn read_one(tree: &Tree, path: &str, shared: &Table) -> anyhow::Result<Manifest>
     let Some(name) = name.map(str::to_owned) else {
         anyhow::bail!("{path} names no package")
     };
-    let targets = table.get("target").and_then(Value::as_table);
-    let places = std::iter::once(&table).chain(
-        targets
-            .into_iter()
-            .flat_map(Table::values)
-            .filter_map(Value::as_table),
-    );
-    let dependencies = places
+    let dependencies = places(&table)
         .flat_map(|place| {
             ["dependencies", "build-dependencies"]
                 .into_iter()
@@ -157,23 +173,26 @@ pub(super) fn follow_the_workspace(tree: &Tree) -> anyhow::Result<Vec<Finding>> 
     Ok(findings)
 }
 
-/// Each third-party dependency of the workspace is named in the decision that gives the reasons.
+/// Each third-party dependency of the workspace is used, and named in the decision that gives the reasons.
 pub(super) fn dependencies_have_reasons(tree: &Tree) -> anyhow::Result<Vec<Finding>> {
     let reasons = tree.text_if_present(REASONS)?.unwrap_or_default();
-    let shared = workspace_dependencies(tree)?;
-    let third_party = shared
-        .iter()
-        .filter(|(_, value)| value.get("path").is_none())
-        .map(|(key, _)| key);
-    Ok(third_party
-        .filter(|name| !reasons.contains(&format!("`{name}`")))
-        .map(|name| {
-            Finding::file(
+    let manifests = read(tree)?;
+    let mut findings = Vec::new();
+    for (name, described) in workspace_dependencies(tree)? {
+        if described.get("path").is_none() && !reasons.contains(&format!("`{name}`")) {
+            findings.push(Finding::file(
                 REASONS,
                 format!("says nothing of `{name}`: what it does here, and what was rejected"),
-            )
-        })
-        .collect())
+            ));
+        }
+        if !manifests.iter().any(|manifest| manifest.mentions(&name)) {
+            findings.push(Finding::file(
+                ROOT,
+                format!("`{name}` is used by no crate: drop it"),
+            ));
+        }
+    }
+    Ok(findings)
 }
 
 #[cfg(test)]
@@ -210,15 +229,29 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_without_a_reason_is_found() {
+    fn a_dependency_without_a_reason_or_a_user_is_found() {
         let root = "[workspace.dependencies]\nserde = '1'\ntoml = '1'\nx = { path = 'crates/x' }\n";
+        let used = "[package]\nname = 'callboard-hub'\n[dependencies]\nx.workspace = true\n\
+                    [target.'cfg(unix)'.dev-dependencies]\ntoml.workspace = true\n";
         let (_folder, tree) = sketch::tree(&[
             ("Cargo.toml", root),
+            ("crates/hub/Cargo.toml", used),
             (REASONS, "| `serde` | reads and writes |\n"),
         ]);
-        let findings = dependencies_have_reasons(&tree).unwrap();
-        assert_eq!(findings.len(), 1);
-        assert!(findings[0].problem.contains("`toml`"));
+        let problems: Vec<String> = dependencies_have_reasons(&tree)
+            .unwrap()
+            .iter()
+            .map(Finding::to_string)
+            .collect();
+        let unexplained =
+            format!("{REASONS}: says nothing of `toml`: what it does here, and what was rejected");
+        assert_eq!(
+            problems,
+            [
+                "Cargo.toml: `serde` is used by no crate: drop it".to_owned(),
+                unexplained
+            ]
+        );
     }
 
     #[test]

@@ -70,7 +70,7 @@ const CHECKS: &[(&str, Check)] = &[
         manifests::follow_the_workspace,
     ),
     (
-        "every dependency has its reason",
+        "every dependency has a user and a reason",
         manifests::dependencies_have_reasons,
     ),
     ("files are at most 800 lines", sources::are_small),
