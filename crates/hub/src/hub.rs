@@ -1,0 +1,44 @@
+//! The hub itself: a store, a clock, a source of ids, and who waits.
+
+use callboard_ambient::{Clock, Entropy};
+
+use crate::{Presence, Signals};
+
+/// All use cases. Share it behind an `Arc`.
+#[derive(Debug)]
+pub struct Hub<S> {
+    pub(crate) store: S,
+    pub(crate) clock: Clock,
+    pub(crate) entropy: Entropy,
+    pub(crate) signals: Signals,
+    pub(crate) presence: Presence,
+}
+
+impl<S> Hub<S> {
+    /// A hub over `store`.
+    pub fn new(store: S, clock: Clock, entropy: Entropy) -> Self {
+        let signals = Signals::new(&entropy);
+        Self {
+            store,
+            clock,
+            entropy,
+            signals,
+            presence: Presence::default(),
+        }
+    }
+
+    /// The hub's clock, by which [`crate::Patience::deadline_ms`] is counted.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Who waits for what.
+    pub fn signals(&self) -> &Signals {
+        &self.signals
+    }
+
+    /// Which desktops are there.
+    pub fn presence(&self) -> &Presence {
+        &self.presence
+    }
+}
