@@ -173,19 +173,28 @@ pub(super) fn follow_the_workspace(tree: &Tree) -> anyhow::Result<Vec<Finding>> 
     Ok(findings)
 }
 
-/// Each third-party dependency of the workspace is used, and named in the decision that gives the reasons.
+/// Each third-party dependency of the workspace is used, and has a row in the decision that gives the reasons; no row is
+/// left over.
 pub(super) fn dependencies_have_reasons(tree: &Tree) -> anyhow::Result<Vec<Finding>> {
     let reasons = tree.text_if_present(REASONS)?.unwrap_or_default();
     let manifests = read(tree)?;
-    let mut findings = Vec::new();
-    for (name, described) in workspace_dependencies(tree)? {
+    let shared = workspace_dependencies(tree)?;
+    let rows = reasons
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` |"))
+        .map(|(name, _)| name);
+    let left_over = rows.filter(|name| !shared.contains_key(*name));
+    let mut findings: Vec<Finding> = left_over
+        .map(|name| Finding::file(REASONS, format!("`{name}` is no dependency: drop the row")))
+        .collect();
+    for (name, described) in &shared {
         if described.get("path").is_none() && !reasons.contains(&format!("`{name}`")) {
             findings.push(Finding::file(
                 REASONS,
                 format!("says nothing of `{name}`: what it does here, and what was rejected"),
             ));
         }
-        if !manifests.iter().any(|manifest| manifest.mentions(&name)) {
+        if !manifests.iter().any(|manifest| manifest.mentions(name)) {
             findings.push(Finding::file(
                 ROOT,
                 format!("`{name}` is used by no crate: drop it"),
@@ -236,18 +245,23 @@ mod tests {
         let (_folder, tree) = sketch::tree(&[
             ("Cargo.toml", root),
             ("crates/hub/Cargo.toml", used),
-            (REASONS, "| `serde` | reads and writes |\n"),
+            (
+                REASONS,
+                "| `serde` | reads and writes |\n| `rand` | dice |\n",
+            ),
         ]);
         let problems: Vec<String> = dependencies_have_reasons(&tree)
             .unwrap()
             .iter()
             .map(Finding::to_string)
             .collect();
+        let left_over = format!("{REASONS}: `rand` is no dependency: drop the row");
         let unexplained =
             format!("{REASONS}: says nothing of `toml`: what it does here, and what was rejected");
         assert_eq!(
             problems,
             [
+                left_over,
                 "Cargo.toml: `serde` is used by no crate: drop it".to_owned(),
                 unexplained
             ]

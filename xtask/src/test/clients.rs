@@ -35,8 +35,11 @@ type Ready<T> = Result<T, String>;
 
 /// Starts the hub, lets each client do its work, stops the hub. One report each.
 pub(super) fn run(place: &Place) -> Vec<Report> {
-    if place.binary_is_stale || !place.binary.is_file() {
-        return could_not_run("no release binary: the release build is a step of its own");
+    if place.binary_is_stale {
+        return could_not_run("the release build failed");
+    }
+    if !place.binary.is_file() {
+        return could_not_run("there is no release binary yet: add `--only release`");
     }
     let node = install(place, &[Program::Node, Program::Npm], packages::node);
     let python = install(place, &[Program::Python], packages::python);
