@@ -1,5 +1,6 @@
 //! The rules that the compiler cannot keep, one function a rule, walked in one order by the command and by the tests.
 
+mod architecture;
 mod arrows;
 mod clippy_lists;
 mod documents;
@@ -84,6 +85,11 @@ const CHECKS: &[(&str, Check)] = &[
         clippy_lists::repeat_the_root,
     ),
     ("a change note is present", documents::change_notes),
+    (
+        "invariants name what keeps them",
+        architecture::invariants_name_what_keeps_them,
+    ),
+    ("links lead somewhere", architecture::links_lead_somewhere),
     ("every tool is documented", documents::tools),
     ("real clients are pinned", pins::clients),
 ];

@@ -115,6 +115,9 @@ impl Connection {
         let Ok(text) = std::fs::read_to_string(path) else {
             return Ok(None);
         };
+        if text.is_empty() {
+            return Ok(None);
+        }
         let mode = std::fs::metadata(path)?.permissions().mode() & 0o777;
         anyhow::ensure!(
             mode == 0o600,
