@@ -185,8 +185,8 @@ pub trait Store: Send + Sync + 'static {
         seen: Vec<(DesktopId, Timestamp)>,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Stores what time caused in at most `rows_max` rows that are due, and gives those that
-    /// moved, together with whether more are due.
+    /// Stores what time caused in at most `rows_max` rows that are due, longest due first, and
+    /// gives those that moved, together with whether more may be due: then sweep again.
     fn sweep(
         &self,
         now: Timestamp,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use callboard_domain::graph_run::{Event, Run, decide, next_sweep, sweep};
+use callboard_domain::graph_run::{Event, Run, decide};
 use callboard_domain::{
     CommandId, ConnectionId, Decision, DesktopId, OwnerId, ProjectId, Refusal, Scopes, Timestamp,
     WorkerId,
@@ -193,20 +193,18 @@ impl Tables {
         };
         connection.revoked = true;
         let caller = Caller::Connection(connection.id);
-        let theirs: Vec<_> = self
-            .runs
-            .values()
-            .filter(|row| caller.may(row))
-            .map(|row| row.command_id)
-            .collect();
         let mut changed = Vec::new();
-        for command_id in theirs {
-            let before = self.runs.get(&command_id).map(|row| row.run.updated_at);
-            let (row, _) = self.decide(caller, command_id, &Event::RemoveAccess, now)?;
-            if before != Some(row.run.updated_at) {
-                changed.push(row);
+        let theirs = self.runs.values_mut().filter(|row| caller.may(row));
+        for row in theirs {
+            if let Decision::Moved(next) = decide(&row.run, &Event::RemoveAccess, now)? {
+                row.run = next;
+                changed.push(row.clone());
             }
         }
+        let changed = changed
+            .iter()
+            .map(|row| self.shown(row, row.run.clone()))
+            .collect();
         Ok(Some(changed))
     }
 
@@ -432,8 +430,7 @@ impl Tables {
         let caller = Caller::Desktop(desktop_id);
         let row = self.runs.get_mut(&command_id).filter(|row| caller.may(row));
         let row = row.ok_or(Refusal::RunNotFound)?;
-        row.phase = phase.or(row.phase.take());
-        row.progress = progress.or(row.progress);
+        rules::note_progress(row, phase, progress);
         let row = row.clone();
         Ok(self.shown(&row, settled_at(&row.run, now)))
     }
@@ -447,28 +444,21 @@ impl Tables {
     }
 
     pub(super) fn sweep(&mut self, now: Timestamp, rows_max: usize) -> (Vec<RunRow>, bool) {
-        let seen = |row: &RunRow| {
-            let desktop = self.desktop(row.desktop_id);
-            desktop
-                .and_then(|desktop| desktop.last_seen_at)
-                .unwrap_or(row.run.queued_at)
-        };
-        let due: Vec<_> = self
+        let mut due: Vec<_> = self
             .runs
             .values()
-            .filter(|row| next_sweep(&row.run, seen(row)).is_some_and(|due| due <= now))
-            .map(|row| (row.command_id, seen(row)))
+            .map(|row| self.shown(row, row.run.clone()))
+            .filter_map(|row| Some((rules::due_at(&row).filter(|due| *due <= now)?, row)))
             .collect();
+        due.sort_by_key(|(due, row)| (*due, row.command_id));
         let more = due.len() > rows_max;
         let mut moved = Vec::new();
-        for (command_id, last_seen_at) in due.into_iter().take(rows_max) {
-            let Some(row) = self.runs.get_mut(&command_id) else {
-                continue;
-            };
-            if let Some(next) = sweep(&row.run, last_seen_at, now) {
-                row.run = next;
-                let row = row.clone();
-                moved.push(self.shown(&row, row.run.clone()));
+        for (_, shown) in due.into_iter().take(rows_max) {
+            if let Some(next) = rules::swept(&shown, now)
+                && let Some(row) = self.runs.get_mut(&shown.command_id)
+            {
+                row.run = next.clone();
+                moved.push(RunRow { run: next, ..shown });
             }
         }
         (moved, more)
