@@ -1,0 +1,30 @@
+//! The hub over HTTP: the MCP endpoint, the relay API and the probes. The only crate on the hub's
+//! side that knows HTTP.
+
+mod guard;
+mod hold;
+mod mcp;
+mod options;
+mod probes;
+mod relay;
+mod reply;
+mod serve;
+
+use std::sync::Arc;
+
+use callboard_hub::Hub;
+use tokio_util::sync::CancellationToken;
+
+pub use options::{HttpOptions, OptionsError};
+pub use serve::{router, serve};
+
+/// What every handler shares.
+#[derive(Debug)]
+struct Shared<S> {
+    hub: Arc<Hub<S>>,
+    options: HttpOptions,
+    /// Cancelled when the hub stops, so that held calls answer at once.
+    shutdown: CancellationToken,
+}
+
+type SharedHub<S> = Arc<Shared<S>>;

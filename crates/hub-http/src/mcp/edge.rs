@@ -1,0 +1,216 @@
+//! What happens to a request before and after rmcp.
+
+use std::future::Future;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use callboard_domain::Scope;
+use callboard_domain::limits::BODY_BYTES_MAX;
+use callboard_store::{Connection, Store};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use serde_json::{Value, json};
+
+use super::envelope::{Envelope, rpc_error};
+use super::tools;
+use crate::reply::{self, bearer};
+use crate::{Shared, SharedHub};
+
+/// Answers one HTTP request to the endpoint; `rmcp` answers the MCP message in it.
+pub(super) async fn handle<S: Store, Answering: Future<Output = Response>>(
+    shared: &SharedHub<S>,
+    request: Request,
+    rmcp: impl FnOnce(Request) -> Answering,
+) -> Response {
+    if request.method() != Method::POST {
+        let mut response = rpc_error(
+            StatusCode::METHOD_NOT_ALLOWED,
+            -32_600,
+            "This endpoint takes POST only.",
+            &Value::Null,
+        );
+        response
+            .headers_mut()
+            .insert(header::ALLOW, HeaderValue::from_static("POST"));
+        return response;
+    }
+    let (mut parts, body) = request.into_parts();
+    if let Err(refused) = negotiate(&mut parts.headers) {
+        return *refused;
+    }
+    let Ok(body) = axum::body::to_bytes(body, BODY_BYTES_MAX).await else {
+        let message = "The request is larger than 8 MiB, or was cut off.";
+        return rpc_error(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            -32_600,
+            message,
+            &Value::Null,
+        );
+    };
+    let envelope = match Envelope::read(&body) {
+        Ok(envelope) => envelope,
+        Err(malformed) => return malformed.into_response(),
+    };
+    match authorize(shared, &parts.headers, &envelope).await {
+        Ok(Some(connection)) => {
+            parts.extensions.insert(connection);
+        }
+        Ok(None) => {}
+        Err(refused) => return *refused,
+    }
+    let method = envelope.method().to_owned();
+    let response = rmcp(Request::from_parts(parts, Body::from(body.clone()))).await;
+    complete(&method, response).await
+}
+
+/// Serves every client that takes JSON or an event stream, however it says so; rmcp insists on
+/// both names.
+fn negotiate(headers: &mut HeaderMap) -> Result<(), Box<Response>> {
+    let text = |name| {
+        headers
+            .get(name)
+            .and_then(|value: &HeaderValue| value.to_str().ok())
+    };
+    let accepted = text(header::ACCEPT).is_none_or(|accept| {
+        let accept = accept.to_ascii_lowercase();
+        [
+            "*/*",
+            "application/*",
+            "application/json",
+            "text/event-stream",
+        ]
+        .iter()
+        .any(|kind| accept.contains(kind))
+    });
+    if !accepted {
+        let message = "This endpoint answers with application/json.";
+        let refused = rpc_error(StatusCode::NOT_ACCEPTABLE, -32_600, message, &Value::Null);
+        return Err(Box::new(refused));
+    }
+    let sent_json = text(header::CONTENT_TYPE).is_some_and(|sent| {
+        let essence = sent.split(';').next().unwrap_or_default();
+        essence.trim().eq_ignore_ascii_case("application/json")
+    });
+    if !sent_json {
+        let message = "Send the message with Content-Type: application/json.";
+        let refused = rpc_error(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            -32_600,
+            message,
+            &Value::Null,
+        );
+        return Err(Box::new(refused));
+    }
+    let both = HeaderValue::from_static("application/json, text/event-stream");
+    headers.insert(header::ACCEPT, both);
+    Ok(())
+}
+
+/// Finds out who calls, and whether he may call this. `None` is a caller without a token whose
+/// request needs none.
+async fn authorize<S: Store>(
+    shared: &Shared<S>,
+    headers: &HeaderMap,
+    envelope: &Envelope<'_>,
+) -> Result<Option<Connection>, Box<Response>> {
+    let Some(token) = bearer(headers) else {
+        if headers.contains_key(header::AUTHORIZATION) {
+            return Err(unauthorized("Bearer error=\"invalid_token\""));
+        }
+        if is_open(envelope, shared.options.public_tool_list()) {
+            return Ok(None);
+        }
+        return Err(unauthorized("Bearer"));
+    };
+    let connection = match shared.hub.authenticate_connection(token).await {
+        Ok(Some(connection)) => connection,
+        Ok(None) => return Err(unauthorized("Bearer error=\"invalid_token\"")),
+        Err(error) => return Err(Box::new(reply::problem(error.into()))),
+    };
+    let needed = envelope.tool().and_then(|tool| tools::scope_of(&tool));
+    match needed.filter(|scope| !connection.scopes.contains(*scope)) {
+        None => Ok(Some(connection)),
+        Some(scope) => Err(insufficient_scope(scope)),
+    }
+}
+
+/// What a caller without a token may ask: how to begin, and what there is.
+fn is_open(envelope: &Envelope<'_>, public_tool_list: bool) -> bool {
+    match envelope.method() {
+        "initialize" | "server/discover" | "ping" => true,
+        "tools/list" => public_tool_list,
+        method => envelope.is_notification() && method.starts_with("notifications/"),
+    }
+}
+
+fn unauthorized(challenge: &str) -> Box<Response> {
+    let problem = callboard_wire::Problem::new(
+        401,
+        "unauthorized",
+        "A valid bearer token is needed. Make one on the hub with `callboard hub token create`.",
+    );
+    Box::new(challenged(reply::problem(problem), challenge))
+}
+
+fn insufficient_scope(scope: Scope) -> Box<Response> {
+    let scope = scope.as_str();
+    let detail = format!("This connection lacks the scope {scope}. Its owner can grant it.");
+    let problem = callboard_wire::Problem::new(403, "insufficient_scope", &detail);
+    let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
+    Box::new(challenged(reply::problem(problem), &challenge))
+}
+
+fn challenged(mut response: Response, challenge: &str) -> Response {
+    if let Ok(value) = HeaderValue::from_str(challenge) {
+        response
+            .headers_mut()
+            .insert(header::WWW_AUTHENTICATE, value);
+    }
+    response
+}
+
+/// Adds to an answer what rmcp has no field for, and turns what rmcp says as plain text into a
+/// JSON-RPC error.
+async fn complete(method: &str, response: Response) -> Response {
+    let json = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+    if json && method != "tools/list" {
+        return response;
+    }
+    let plain_error = !json && response.status().is_client_error();
+    if !json && !plain_error {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    let Ok(bytes) = axum::body::to_bytes(body, BODY_BYTES_MAX).await else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    if plain_error {
+        let message = String::from_utf8_lossy(&bytes);
+        return rpc_error(parts.status, -32_600, &message, &Value::Null);
+    }
+    let Ok(mut answer) = serde_json::from_slice::<Value>(&bytes) else {
+        return Response::from_parts(parts, Body::from(bytes));
+    };
+    add_security_schemes(&mut answer);
+    parts.headers.remove(header::CONTENT_LENGTH);
+    Response::from_parts(parts, Body::from(answer.to_string()))
+}
+
+/// Hosts look for `securitySchemes` beside the other fields of a tool; MCP has no such field.
+fn add_security_schemes(answer: &mut Value) {
+    let tools = answer
+        .pointer_mut("/result/tools")
+        .and_then(Value::as_array_mut);
+    for tool in tools.into_iter().flatten() {
+        let schemes = tool
+            .pointer("/_meta/securitySchemes")
+            .cloned()
+            .unwrap_or(json!([]));
+        if let Some(fields) = tool.as_object_mut() {
+            fields.insert("securitySchemes".to_owned(), schemes);
+        }
+    }
+}

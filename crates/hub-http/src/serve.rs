@@ -1,0 +1,85 @@
+//! The router and the server around it.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
+use axum::response::Response;
+use axum::routing::{get, post};
+use callboard_domain::limits::BODY_BYTES_MAX;
+use callboard_hub::Hub;
+use callboard_store::Store;
+use callboard_wire::Problem;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::{HttpOptions, Shared, guard, mcp, probes, relay, reply};
+
+/// The path that the published system uses for its MCP endpoint.
+const PUBLISHED_MCP_PATH: &str = "/api/v1/external-mcp";
+
+/// All routes of the hub. Held calls answer as soon as `shutdown` is cancelled.
+pub fn router<S: Store>(
+    hub: Arc<Hub<S>>,
+    options: HttpOptions,
+    shutdown: CancellationToken,
+) -> Router {
+    let shared = Arc::new(Shared {
+        hub,
+        options,
+        shutdown,
+    });
+    let relay = Router::new()
+        .route("/sync", post(relay::sync::<S>))
+        .route("/wait", post(relay::wait::<S>))
+        .route("/commands/{command_id}/start", post(relay::start::<S>))
+        .route("/commands/{command_id}/control", post(relay::control::<S>))
+        .route(
+            "/commands/{command_id}/complete",
+            post(relay::complete::<S>),
+        );
+    let endpoint = mcp::endpoint(&shared);
+    Router::new()
+        .route("/healthz", get(probes::healthz))
+        .route("/readyz", get(probes::readyz::<S>))
+        .route("/api/v1/desktop", get(relay::desktop::<S>))
+        .nest("/api/v1/external-assistants/graph-relays", relay)
+        .with_state(Arc::clone(&shared))
+        .route_service("/mcp", endpoint.clone())
+        .route_service(PUBLISHED_MCP_PATH, endpoint)
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(from_fn_with_state(shared, guard::own_host_only::<S>))
+}
+
+/// Serves `router` on `listener` until `shutdown` is cancelled and every open call has answered.
+///
+/// # Errors
+/// What accepting connections fails with.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    shutdown: CancellationToken,
+) -> std::io::Result<()> {
+    axum::serve(listener, router)
+        .with_graceful_shutdown(shutdown.cancelled_owned())
+        .await
+}
+
+async fn not_found() -> Response {
+    reply::problem(Problem::new(
+        404,
+        "no_such_path",
+        "There is nothing at this path.",
+    ))
+}
+
+async fn method_not_allowed() -> Response {
+    reply::problem(Problem::new(
+        405,
+        "method_not_allowed",
+        "This path takes another method.",
+    ))
+}
