@@ -110,25 +110,27 @@ impl<'a> Envelope<'a> {
         if self.method() != "tools/call" || self.id.is_none() {
             return Ok(());
         }
-        let invalid = |message| Malformed {
-            code: -32_602,
+        let malformed = |status, code, message| Malformed {
+            code,
             message,
             id: self.id(),
-            status: StatusCode::OK,
+            status,
         };
-        let params: Value = self
-            .params
-            .and_then(|raw| serde_json::from_str(raw.get()).ok())
-            .unwrap_or_default();
+        let params = self.params.map_or("{}", RawValue::get);
+        // Half of a surrogate pair is well-formed text that no JSON value holds.
+        let params: Value = serde_json::from_str(params).map_err(|_| {
+            let message = "Parse error: a text holds half of a surrogate pair.";
+            malformed(StatusCode::BAD_REQUEST, -32_700, message)
+        })?;
         if !params.get("name").is_some_and(Value::is_string) {
-            return Err(invalid(
-                "Invalid params: `name` must be the name of a tool.",
-            ));
+            let message = "Invalid params: `name` must be the name of a tool.";
+            return Err(malformed(StatusCode::OK, -32_602, message));
         }
         match params.get("arguments") {
             None | Some(Value::Object(_) | Value::Null) => Ok(()),
             Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
-                Err(invalid("Invalid params: `arguments` must be an object."))
+                let message = "Invalid params: `arguments` must be an object.";
+                Err(malformed(StatusCode::OK, -32_602, message))
             }
         }
     }
