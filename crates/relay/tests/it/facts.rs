@@ -551,12 +551,16 @@ fn outputs_of_a_hand_out_are_row_first_call_second() {
         monotonic_ms: 0,
     };
     let boot = world.relay.step(now, Input::Boot, &world.disk, &mut random);
-    let sync = boot.iter().find_map(|output| match output {
-        Output::Send {
+    let sync = boot.iter().find_map(|output| {
+        if let Output::Send {
             call,
             request: Call::Sync(request),
-        } => Some((*call, request.clone())),
-        _ => None,
+        } = output
+        {
+            Some((*call, request.clone()))
+        } else {
+            None
+        }
     });
     let (call, request) = sync.expect("the first turn syncs");
     let answer = Ok(callboard_relay::Answer::Sync(world.hub.sync(&request)));

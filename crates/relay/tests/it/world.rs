@@ -302,7 +302,7 @@ impl World {
                     Ok(None) => {}
                     Ok(Some(decided)) => inputs.push(decided),
                     Err(refused) => {
-                        let outputs = std::iter::once(refused).chain(outputs).collect();
+                        let outputs = std::iter::once(*refused).chain(outputs).collect();
                         let reason = "no space left on device".to_owned();
                         inputs.push(Input::NotPerformed { outputs, reason });
                         break;
@@ -317,7 +317,7 @@ impl World {
         }
     }
 
-    fn perform(&mut self, output: Output) -> Result<Option<Input>, Output> {
+    fn perform(&mut self, output: Output) -> Result<Option<Input>, Box<Output>> {
         let durable = !matches!(
             output,
             Output::Send { .. }
@@ -326,7 +326,7 @@ impl World {
                 | Output::StopExecution { .. }
         );
         if durable && self.disk.full {
-            return Err(output);
+            return Err(Box::new(output));
         }
         match output {
             Output::RecordStarting {
