@@ -1,0 +1,64 @@
+//! How long the script may run before it waits or is over, in processor time.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::confine::{cpu_ms, limit_cpu};
+use crate::limits::{SLICE_CPU_MS, TOTAL_CPU_MS};
+
+/// Shared by the thread that runs the script, its interrupt handler and the reading thread.
+#[derive(Debug)]
+pub(super) struct Slice {
+    until_ms: AtomicU64,
+    stopping: AtomicBool,
+    interrupted: AtomicBool,
+}
+
+impl Slice {
+    pub(super) fn new() -> Self {
+        Self {
+            until_ms: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            interrupted: AtomicBool::new(false),
+        }
+    }
+
+    /// Begins a slice; `false` when the total is used up. While stopping, the slice that runs is
+    /// the last one and is not prolonged.
+    pub(super) fn begin(&self) -> bool {
+        let used_ms = cpu_ms().unwrap_or(TOTAL_CPU_MS);
+        if used_ms >= TOTAL_CPU_MS || limit_cpu(used_ms).is_err() {
+            return false;
+        }
+        self.until_ms
+            .store((used_ms + SLICE_CPU_MS).min(TOTAL_CPU_MS), Ordering::SeqCst);
+        true
+    }
+
+    /// Whether the script must stop now. Asked by the engine while it runs, and between jobs.
+    pub(super) fn is_over(&self) -> bool {
+        let over = cpu_ms().unwrap_or(u64::MAX) >= self.until_ms.load(Ordering::SeqCst);
+        if over {
+            self.interrupted.store(true, Ordering::SeqCst);
+        }
+        over
+    }
+
+    /// Whether the script was interrupted.
+    pub(super) fn was_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::SeqCst)
+    }
+
+    /// Whether the total, not only the slice, is used up.
+    pub(super) fn total_is_over(&self) -> bool {
+        cpu_ms().unwrap_or(u64::MAX) >= TOTAL_CPU_MS
+    }
+
+    /// The run is being stopped.
+    pub(super) fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+}
