@@ -1,1 +1,40 @@
 //! One conformance suite for every store; never shipped.
+//!
+//! [`exercise`] is what the operations mean, a case a fact. [`races`] starts eight callers at once.
+//! [`histories`] plays random operations against the in-memory store and compares whole values.
+//! A new behaviour starts here, fails in every store, then gets written.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "it is all test code: it fails by panicking and says where it is"
+)]
+
+pub mod world;
+
+mod cases;
+mod history;
+mod races;
+
+pub use history::{histories, history};
+pub use races::{CALLERS, at_once, races};
+
+use callboard_store::Store;
+
+/// Plays every case, each on a store of its own.
+///
+/// # Panics
+/// When the store does not do what a case says; the case is the last one named on standard error.
+pub fn exercise<S: Store>(factory: impl Fn() -> S) {
+    cases::all(&factory);
+}
+
+/// Runs `future` to its end on this thread.
+///
+/// # Panics
+/// When no runtime can be made.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.expect("a runtime").block_on(future)
+}
