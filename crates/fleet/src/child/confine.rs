@@ -68,7 +68,7 @@ pub(super) fn cpu_ms() -> io::Result<u64> {
 /// Lets the kernel end the process a little after its slice: some of the engine's built-in loops
 /// never ask whether they should stop. The kernel counts whole seconds.
 pub(super) fn limit_cpu(used_ms: u64) -> io::Result<()> {
-    let soft = (used_ms + SLICE_CPU_MS).div_ceil(1_000) + 1;
+    let soft = (used_ms + SLICE_CPU_MS).div_ceil(1_000);
     let hard = TOTAL_CPU_MS.div_ceil(1_000) + 3;
     setrlimit(Resource::RLIMIT_CPU, soft.min(hard), hard)?;
     Ok(())

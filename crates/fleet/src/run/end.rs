@@ -106,6 +106,11 @@ fn threw(json: &str) -> ScriptEnd {
         let fault = out_of_memory();
         return failed(fault.code.as_str(), &fault.message);
     }
+    if name == "Thrown" && message == "null" {
+        let error = "the script threw null, which is also what the engine throws when not even \
+                     an error fits into a script's memory any more";
+        return failed(Code::ScriptError.as_str(), error);
+    }
     let place = first_place(&stack).map_or(String::new(), |(line, column)| {
         format!(" ({FILE_NAME}:{line}:{column})")
     });

@@ -1,6 +1,7 @@
 //! The fleet under test and how to run bodies in it.
 
 use std::future::Future;
+use std::task::Poll;
 use std::time::Duration;
 
 use callboard_agents::{Agents, ScriptedProvider, Tools};
@@ -81,4 +82,26 @@ pub(crate) async fn result(fleet: &Fleet, body: &str) -> String {
         "{body}\n{finished:?}"
     );
     finished.result.expect("a completed run has a result")
+}
+
+/// Waits for all, in order.
+pub(crate) async fn join<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
+    let mut pending: Vec<_> = futures.map(Box::pin).collect();
+    let mut done: Vec<Option<T>> = pending.iter().map(|_| None).collect();
+    std::future::poll_fn(|context| {
+        for (future, slot) in pending.iter_mut().zip(&mut done) {
+            if slot.is_none()
+                && let Poll::Ready(value) = future.as_mut().poll(context)
+            {
+                *slot = Some(value);
+            }
+        }
+        if done.iter().all(Option::is_some) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+    done.into_iter().flatten().collect()
 }
