@@ -34,8 +34,8 @@ fn eight_callers_at_once_agree_on_one_outcome() {
 
 #[test]
 fn random_histories_match_the_in_memory_store() {
-    histories(in_memory, 0..200);
-    histories(on_files(), 1_000..1_010);
+    histories(in_memory, 0..80);
+    histories(on_files(), 1_000..1_004);
 }
 
 #[test]

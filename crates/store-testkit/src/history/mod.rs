@@ -17,6 +17,8 @@ use player::Player;
 
 /// Operations of one history.
 const OPERATIONS: usize = 80;
+/// Longest line of a failed history.
+const LINE_CHARS_MAX: usize = 600;
 /// Seeds that once found a fault.
 const KEPT_SEEDS: &[u64] = &[];
 /// Names the one seed to play.
@@ -48,11 +50,17 @@ pub async fn history<S: Store>(store: &S, seed: u64) {
     let mut played = Vec::new();
     for _ in 0..OPERATIONS {
         let operation = player.next();
-        played.push(format!("{:?} {operation:?}", player.now));
+        let line = format!("{:?} {operation:?}", player.now);
+        played.push(line.chars().take(LINE_CHARS_MAX).collect::<String>());
         let expected = operation.play(&model, player.now).await;
         let found = operation.play(store, player.now).await;
         let history = || played.join("\n");
-        assert_eq!(found, expected, "seed {seed}, after\n{}", history());
+        assert_eq!(
+            found,
+            expected,
+            "{SEED_VARIABLE}={seed}, after\n{}",
+            history()
+        );
         player.learn(&expected);
         for look in player.looks() {
             let expected: Answer = look.play(&model, player.now).await;
@@ -60,7 +68,7 @@ pub async fn history<S: Store>(store: &S, seed: u64) {
             assert_eq!(
                 found,
                 expected,
-                "seed {seed}, {look:?} after\n{}",
+                "{SEED_VARIABLE}={seed}, {look:?} after\n{}",
                 history()
             );
         }

@@ -3,7 +3,7 @@
 
 use callboard_ambient::Entropy;
 use callboard_domain::graph_run::Completion;
-use callboard_domain::limits::{QUEUED_EXPIRY_MS, SWEEP_ROWS_MAX};
+use callboard_domain::limits::{ERROR_UTF16_MAX, QUEUED_EXPIRY_MS, SWEEP_ROWS_MAX};
 use callboard_domain::{
     CommandId, ConnectionId, DesktopId, Digest, ExecutionId, FinalStatus, OwnerId, ProjectId,
     Report, Scope, Scopes, Timestamp, WorkerId,
@@ -30,26 +30,40 @@ pub(super) struct Player {
     connections: Vec<ConnectionId>,
     commands: Vec<(CommandId, ConnectionId, DesktopId)>,
     executions: Vec<(CommandId, ExecutionId)>,
+    completion: Option<Operation>,
     tokens: Vec<TokenHash>,
+    opening: Vec<Opening>,
+}
+
+/// What every history begins with, so that most of it is about runs.
+#[derive(Debug, Clone, Copy)]
+enum Opening {
+    Project,
+    Desktop,
+    Connection,
+    Sync,
 }
 
 impl Player {
     pub(super) fn new(seed: u64) -> Self {
+        use Opening::{Connection, Desktop, Project, Sync};
         let owner = |id| OwnerId::from_bytes([id; 16]);
         Self {
             entropy: Entropy::seeded(seed, "history"),
             now: START,
             owners: vec![owner(1), owner(2)],
-            projects: vec![ProjectId::from_bytes([9; 16])],
-            desktops: vec![DesktopId::from_bytes([9; 16])],
-            connections: vec![ConnectionId::from_bytes([9; 16])],
-            commands: vec![(
-                CommandId::from_bytes([9; 16]),
-                ConnectionId::from_bytes([9; 16]),
-                DesktopId::from_bytes([9; 16]),
-            )],
+            projects: Vec::new(),
+            desktops: Vec::new(),
+            connections: Vec::new(),
+            commands: Vec::new(),
             executions: Vec::new(),
+            completion: None,
             tokens: vec![Digest::of(&[])],
+            opening: [Project, Project, Desktop, Desktop, Connection, Connection]
+                .into_iter()
+                .chain([Sync; 4])
+                .rev()
+                .collect(),
         }
     }
 
@@ -63,9 +77,29 @@ impl Player {
         of[usize::try_from(drawn).unwrap()].clone()
     }
 
-    /// An owner; the first one five times out of six.
+    /// A known id, or once in `times` and while none is known one that nobody has.
+    fn some<T: Copy>(&self, of: &[T], nobodys: impl Fn([u8; 16]) -> T, times: u64) -> T {
+        if of.is_empty() || self.once_in(times) {
+            return nobodys([9; 16]);
+        }
+        self.one(of)
+    }
+
+    fn project(&self) -> ProjectId {
+        self.some(&self.projects, ProjectId::from_bytes, 15)
+    }
+
+    fn desktop(&self) -> DesktopId {
+        self.some(&self.desktops, DesktopId::from_bytes, 15)
+    }
+
+    fn connection(&self) -> ConnectionId {
+        self.some(&self.connections, ConnectionId::from_bytes, 15)
+    }
+
+    /// An owner; the first one seven times out of eight.
     fn owner(&self) -> OwnerId {
-        self.owners[usize::from(self.once_in(6))]
+        self.owners[usize::from(self.once_in(8))]
     }
 
     fn id(&self) -> [u8; 16] {
@@ -90,14 +124,20 @@ impl Player {
             let back_ms = i64::try_from(self.entropy.below(60_000)).unwrap();
             self.now = Timestamp::from_millis(self.now.as_millis() - back_ms);
         }
-        // First somebody moves in; later most of what happens happens to runs.
-        let settled = self.commands.len() > 1 || self.connections.len() > 3;
-        match self.entropy.below(if settled { 100 } else { 30 }) {
-            0..=9 => self.moves_in(),
-            10..=17 => self.sync(),
-            18..=21 => self.housekeeping(),
-            22..=44 => self.queue_run(),
-            45..=54 => {
+        if let Some(opening) = self.opening.pop() {
+            return self.open(opening);
+        }
+        match self.entropy.below(100) {
+            0..=4 => {
+                let kinds = [Opening::Project, Opening::Desktop, Opening::Connection];
+                let kind = self.one(&kinds);
+                let name = self.one(&NAMES);
+                self.make(kind, name)
+            }
+            5..=12 => self.sync(),
+            13..=17 => self.housekeeping(),
+            18..=37 => self.queue_run(),
+            38..=43 => {
                 let (command_id, connection_id, _) = self.command();
                 let key = RunKey {
                     connection_id,
@@ -105,25 +145,40 @@ impl Player {
                 };
                 Operation::Run(RunOperation::RequestCancel(key))
             }
-            55..=69 => {
+            44..=60 => {
                 let (command_id, _, desktop_id) = self.command();
                 let execution_id = self.execution(command_id);
                 Operation::Run(RunOperation::Start(desktop_id, command_id, execution_id))
             }
-            70..=79 => self.report_progress(),
-            80..=91 => self.complete_run(),
-            92..=94 => Operation::NoteSeen(vec![
-                (self.one(&self.desktops), self.now),
-                (self.one(&self.desktops), START),
-            ]),
-            _ => Operation::Sweep(self.one(&[1, 2, 10, SWEEP_ROWS_MAX])),
+            61..=70 => self.report_progress(),
+            71..=87 => self.complete_run(),
+            88..=91 => {
+                Operation::NoteSeen(vec![(self.desktop(), self.now), (self.desktop(), START)])
+            }
+            _ => {
+                // A sweep finds nothing unless a deadline has just passed.
+                if self.once_in(3) {
+                    self.now = self.now.plus_ms(QUEUED_EXPIRY_MS);
+                }
+                Operation::Sweep(self.one(&[1, 2, 10, SWEEP_ROWS_MAX]))
+            }
         }
     }
 
-    fn moves_in(&mut self) -> Operation {
-        let (owner_id, name, now) = (self.owner(), self.one(&NAMES).to_owned(), self.now);
-        match self.entropy.below(4) {
-            0 => Operation::CreateProject(NewProject {
+    fn open(&mut self, opening: Opening) -> Operation {
+        let name = NAMES[self.opening.len() % 2];
+        match opening {
+            Opening::Sync => self.sync(),
+            Opening::Project | Opening::Desktop | Opening::Connection => self.make(opening, name),
+        }
+    }
+
+    fn make(&mut self, kind: Opening, name: &str) -> Operation {
+        let opened = self.opening.is_empty();
+        let owner_id = if opened { self.owner() } else { self.owners[0] };
+        let (name, now) = (name.to_owned(), self.now);
+        match kind {
+            Opening::Project => Operation::CreateProject(NewProject {
                 project: Project {
                     id: ProjectId::from_bytes(self.id()),
                     owner_id,
@@ -131,22 +186,25 @@ impl Player {
                 },
                 now,
             }),
-            1 => Operation::CreateDesktop(NewDesktop {
+            Opening::Desktop => Operation::CreateDesktop(NewDesktop {
                 id: DesktopId::from_bytes(self.id()),
                 owner_id,
                 name,
                 token_hash: self.token(),
                 now,
             }),
-            _ => {
+            Opening::Connection | Opening::Sync => {
                 let scopes = [
                     Scopes::default(),
                     Scopes::default().with(Scope::Read),
                     Scopes::ALL,
                 ];
                 let count = 1 + self.entropy.below(3);
-                let known = &self.projects[usize::from(self.projects.len() > 1)..];
-                let projects = (0..count).map(|_| self.one(known)).collect();
+                let projects = if opened {
+                    (0..count).map(|_| self.project()).collect()
+                } else {
+                    self.projects.clone()
+                };
                 Operation::CreateConnection(NewConnection {
                     id: ConnectionId::from_bytes(self.id()),
                     owner_id,
@@ -162,22 +220,22 @@ impl Player {
 
     fn housekeeping(&mut self) -> Operation {
         let (owner_id, name) = (self.owner(), self.one(&NAMES).to_owned());
-        match self.entropy.below(6) {
+        match self.entropy.below(12) {
             0 => Operation::EnsureOwner(owner_id),
-            1 => Operation::RebindDesktop(owner_id, name),
-            2 => Operation::RevokeConnection(owner_id, name),
+            1..=3 => Operation::RebindDesktop(owner_id, name),
+            4 => Operation::RevokeConnection(owner_id, name),
             _ => {
                 let worker = u8::from(self.once_in(3));
                 let worker = WorkerId::from_bytes([worker; 16]);
-                Operation::BindWorker(self.one(&self.desktops), worker)
+                Operation::BindWorker(self.desktop(), worker)
             }
         }
     }
 
     fn sync(&mut self) -> Operation {
-        let count = self.entropy.below(4);
+        let count = self.one(&[0, 2, 3, 4, 5]);
         let sessions = (0..count).map(|_| self.session()).collect();
-        Operation::Sync(self.one(&self.desktops), self.one(&self.projects), sessions)
+        Operation::Sync(self.desktop(), self.project(), sessions)
     }
 
     fn session(&self) -> SessionInfo {
@@ -190,35 +248,40 @@ impl Player {
 
     fn queue_run(&mut self) -> Operation {
         let graph_session_id = self.session().graph_session_id;
-        let topic = self.entropy.below(2);
+        let topic = u8::from(self.once_in(3));
         let arguments = format!(r#"{{"topic":{topic}}}"#);
         let request = Digest::of(&[&graph_session_id.to_bytes(), arguments.as_bytes()]);
         Operation::Run(RunOperation::Queue(QueueRun {
             command_id: CommandId::from_bytes(self.id()),
-            connection_id: self.one(&self.connections),
+            connection_id: self.connection(),
             graph_session_id,
-            idempotency_key: format!("key-number-{}", self.entropy.below(20)),
+            idempotency_key: format!("key-number-{}", self.entropy.below(30)),
             arguments,
             request,
             now: self.now,
         }))
     }
 
-    /// A command with its connection and desktop, one of them wrong once in twelve.
+    /// A command with its connection and desktop, mostly a recent one; one of them wrong once in
+    /// fifteen.
     fn command(&self) -> (CommandId, ConnectionId, DesktopId) {
-        let (command_id, connection_id, desktop_id) = self.one(&self.commands);
-        if self.once_in(12) {
-            let (connection_id, desktop_id) =
-                (self.one(&self.connections), self.one(&self.desktops));
-            return (command_id, connection_id, desktop_id);
+        let nobodys = |id| {
+            let (connection, desktop) = (ConnectionId::from_bytes(id), DesktopId::from_bytes(id));
+            (CommandId::from_bytes(id), connection, desktop)
+        };
+        let recent = self.commands.len().saturating_sub(3);
+        let from = if self.once_in(3) { 0 } else { recent };
+        let (command, connection, desktop) = self.some(&self.commands[from..], nobodys, 20);
+        match self.entropy.below(15) {
+            0 => (command, self.connection(), self.desktop()),
+            _ => (command, connection, desktop),
         }
-        (command_id, connection_id, desktop_id)
     }
 
     /// The execution of a command if it has one, now and then a fresh one all the same.
     fn execution(&mut self, command_id: CommandId) -> ExecutionId {
         let known = self.executions.iter().find(|(of, _)| *of == command_id);
-        match known.filter(|_| !self.once_in(5)) {
+        match known.filter(|_| !self.once_in(12)) {
             Some((_, id)) => *id,
             None => ExecutionId::from_bytes(self.id()),
         }
@@ -242,8 +305,15 @@ impl Player {
     }
 
     fn complete_run(&mut self) -> Operation {
-        let (command_id, _, desktop_id) = self.command();
-        let execution_id = match self.entropy.below(6) {
+        if let Some(again) = self.completion.take_if(|_| self.entropy.below(3) == 0) {
+            return again;
+        }
+        let (mut command_id, _, mut desktop_id) = self.command();
+        if let Some((started, _)) = self.executions.last().filter(|_| !self.once_in(3)) {
+            let known = self.commands.iter().find(|(id, ..)| id == started);
+            (command_id, _, desktop_id) = known.copied().unwrap_or(self.commands[0]);
+        }
+        let execution_id = match self.entropy.below(8) {
             0 => None,
             _ => Some(self.execution(command_id)),
         };
@@ -252,10 +322,14 @@ impl Player {
             None | Some(_) => self.one(&FinalStatus::ALL),
         };
         let texts = [None, Some("1".to_owned()), Some("1.0".to_owned())];
+        let errors = match self.entropy.below(10) {
+            0 => vec![Some("x".repeat(ERROR_UTF16_MAX + 1))],
+            _ => vec![None, Some("it broke".to_owned())],
+        };
         let report = Report {
             result: execution_id.and_then(|_| self.one(&texts)),
-            result_truncated: self.once_in(4),
-            error: self.one(&[None, Some("it broke".to_owned()), Some("x".repeat(2_001))]),
+            result_truncated: self.once_in(2),
+            error: self.one(&errors),
             total_tokens: self.one(&[None, Some(0), Some(1 << 40)]),
             reported_cost: self.one(&[None, Some(0.0), Some(0.1)]),
         };
@@ -264,7 +338,9 @@ impl Player {
             status,
             report,
         };
-        Operation::Run(RunOperation::Complete(desktop_id, command_id, completion))
+        let complete = RunOperation::Complete(desktop_id, command_id, completion);
+        self.completion = Some(Operation::Run(complete.clone()));
+        Operation::Run(complete)
     }
 
     /// Remembers the ids that now exist.
@@ -323,7 +399,7 @@ impl Player {
             };
             looks.push(Operation::Run(RunOperation::Read(key)));
         }
-        let (connection_id, project_id) = (self.one(&self.connections), self.one(&self.projects));
+        let (connection_id, project_id) = (self.connection(), self.project());
         looks.push(Operation::Sessions(connection_id, project_id, 50));
         looks.push(Operation::Sessions(connection_id, project_id, 1));
         let token = self.one(&self.tokens);
