@@ -164,3 +164,35 @@ impl From<StoreError> for Failure {
         Self(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn each_thing_that_a_person_can_mend_has_its_sentence() {
+        let path = Path::new("hub.sqlite3");
+        for (code, sentence) in [
+            (ffi::SQLITE_NOTADB, "is not a Callboard database"),
+            (ffi::SQLITE_CORRUPT, "is damaged"),
+            (ffi::SQLITE_READONLY_DIRECTORY, "cannot be written"),
+            (ffi::SQLITE_FULL, "no space is left"),
+            (ffi::SQLITE_BUSY, "is in use by another Callboard:"),
+            (ffi::SQLITE_IOERR, "cannot be opened"),
+        ] {
+            let source = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            let text = OpenError::sqlite(path, source).to_string();
+            assert!(text.contains(sentence), "{text}");
+        }
+        for (kind, sentence) in [
+            (io::ErrorKind::PermissionDenied, "cannot be written"),
+            (io::ErrorKind::StorageFull, "no space is left"),
+            (io::ErrorKind::NotADirectory, "cannot be opened"),
+        ] {
+            let text = OpenError::files(path, kind.into()).to_string();
+            assert!(text.contains(sentence), "{text}");
+        }
+    }
+}

@@ -135,3 +135,33 @@ fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
     transaction.pragma_update(None, "user_version", known_version())?;
     transaction.commit()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_connection_has_the_settings_that_durability_and_speed_need() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hub.sqlite3");
+        crate::files::private_file(&path).unwrap();
+        let (writer, reader) = (writer(&path, true).unwrap(), reader(&path).unwrap());
+        let number = |connection: &Connection, name: &str| -> i64 {
+            let value = connection.pragma_query_value(None, name, |row| row.get(0));
+            value.unwrap()
+        };
+        for connection in [&writer, &reader] {
+            let mode = connection.pragma_query_value(None, "journal_mode", |row| row.get(0));
+            assert_eq!(mode, Ok("wal".to_owned()));
+            assert_eq!(number(connection, "synchronous"), 2, "FULL");
+            assert_eq!(number(connection, "foreign_keys"), 1);
+            assert_eq!(number(connection, "busy_timeout"), 5_000);
+        }
+        assert_eq!(number(&writer, "query_only"), 0);
+        assert_eq!(number(&writer, "wal_autocheckpoint"), 4_000);
+        assert_eq!(number(&reader, "query_only"), 1);
+        let refused = reader.execute_batch("DELETE FROM owners").unwrap_err();
+        let code = refused.sqlite_error_code();
+        assert_eq!(code, Some(rusqlite::ErrorCode::ReadOnly));
+    }
+}

@@ -38,8 +38,19 @@ trait Job: Send {
 
 /// Why a whole batch was not stored.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("the transaction was not stored: {0}")]
-struct BatchError(Arc<rusqlite::Error>);
+enum BatchError {
+    /// The one at fault answers with its own error.
+    #[error("another write of the same transaction made SQLite give it up")]
+    GivenUp,
+    #[error("the transaction was not stored")]
+    NotStored(#[source] Arc<rusqlite::Error>),
+}
+
+impl From<rusqlite::Error> for BatchError {
+    fn from(source: rusqlite::Error) -> Self {
+        Self::NotStored(Arc::new(source))
+    }
+}
 
 /// The thread is gone, or an operation broke off.
 #[derive(Debug, thiserror::Error)]
@@ -141,33 +152,173 @@ fn write_all(connection: &Connection, mut jobs: mpsc::Receiver<Box<dyn Job>>, co
         {
             batch.push(next);
         }
-        let stored = store(connection, &mut batch);
-        if stored.is_ok() {
+        let lost = store(connection, &mut batch).err();
+        if lost.is_none() {
             commits.fetch_add(1, Ordering::Relaxed);
         } else if !connection.is_autocommit() {
             // If even this fails, the next BEGIN does too and says why.
             drop(connection.execute_batch("ROLLBACK"));
         }
-        let lost = stored.err().map(|source| BatchError(Arc::new(source)));
         for job in batch.drain(..) {
             job.answer(lost.as_ref());
         }
     }
 }
 
-fn store(connection: &Connection, batch: &mut [Box<dyn Job>]) -> rusqlite::Result<()> {
+fn store(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Result<(), BatchError> {
     let run = |sql| connection.prepare_cached(sql)?.execute([]);
     run("BEGIN IMMEDIATE")?;
     for job in batch {
         run("SAVEPOINT job")?;
         // A panic is our own bug; it must not take the hub's only writer with it.
         let keep = catch_unwind(AssertUnwindSafe(|| job.run(connection))).unwrap_or(false);
+        if connection.is_autocommit() {
+            // As it does when the disk is full.
+            return Err(BatchError::GivenUp);
+        }
         if !keep {
-            // Fails when SQLite has given up the whole transaction, as on a full disk.
             run("ROLLBACK TO job")?;
         }
         run("RELEASE job")?;
     }
     run("COMMIT")?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::open;
+
+    const ADD: &str = "INSERT INTO owners (id, created_at) VALUES (?1, 0)";
+
+    type Write = Box<dyn FnOnce(&Connection) -> Result<usize, Failure> + Send>;
+
+    fn add(id: u8) -> Write {
+        Box::new(move |connection| Ok(connection.execute(ADD, [[id; 16]])?))
+    }
+
+    /// Runs `writes` in one batch and gives their answers.
+    fn together(writer: &Writer, writes: Vec<Write>) -> Vec<Result<usize, StoreError>> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = runtime.unwrap();
+        let ((release, released), (begin, begun)) = (channel::<()>(), channel::<()>());
+        runtime.block_on(async {
+            // A batch of its own, which holds the thread until all others wait.
+            let first = writer.write(move |_| {
+                begin.send(()).unwrap();
+                released.recv().unwrap();
+                Ok(0)
+            });
+            let mut first = Box::pin(first);
+            let mut waiting: Vec<_> = writes
+                .into_iter()
+                .map(|write| Box::pin(writer.write(write)))
+                .collect();
+            std::future::poll_fn(|context| {
+                assert!(first.as_mut().poll(context).is_pending());
+                begun.recv().unwrap();
+                for write in &mut waiting {
+                    assert!(write.as_mut().poll(context).is_pending());
+                }
+                std::task::Poll::Ready(())
+            })
+            .await;
+            release.send(()).unwrap();
+            first.await.unwrap();
+            let mut answers = Vec::new();
+            for write in waiting {
+                answers.push(write.await);
+            }
+            answers
+        })
+    }
+
+    fn owners(writer: &Writer) -> Vec<u8> {
+        let list: Write = Box::new(|connection| {
+            let mut statement = connection.prepare("SELECT id FROM owners ORDER BY seq")?;
+            let ids = statement.query_map([], |row| row.get::<_, [u8; 16]>(0))?;
+            let bits = ids.map(|id| id.map(|id| 1_usize << id[0]));
+            Ok(bits.sum::<rusqlite::Result<usize>>()?)
+        });
+        let bits = together(writer, vec![list]).remove(0).unwrap();
+        (0..64).filter(|bit| bits & (1 << bit) != 0).collect()
+    }
+
+    #[test]
+    fn a_write_that_fails_or_panics_takes_only_itself_back() {
+        let writer = Writer::start(open::memory().unwrap()).unwrap();
+        let fails: Write = Box::new(|connection| {
+            add(2)(connection)?;
+            Err(callboard_domain::Refusal::RunNotFound.into())
+        });
+        let panics: Write = Box::new(|connection| {
+            add(3)(connection).unwrap();
+            panic!("a bug of ours");
+        });
+        let breaks: Write = Box::new(|connection| {
+            add(4)(connection)?;
+            add(1)(connection)
+        });
+        let writes = vec![add(1), fails, panics, breaks, add(5)];
+        let answers = together(&writer, writes);
+        let good: Vec<_> = answers.iter().map(Result::is_ok).collect();
+        assert_eq!(good, [true, false, false, false, true], "{answers:?}");
+        assert!(matches!(answers[1], Err(StoreError::Refused(_))));
+        assert!(matches!(answers[2], Err(StoreError::Unavailable(_))));
+        assert!(matches!(answers[3], Err(StoreError::Unavailable(_))));
+        assert_eq!(owners(&writer), [1, 5]);
+    }
+
+    #[test]
+    fn a_failed_commit_answers_all_and_stores_nothing() {
+        let writer = Writer::start(open::memory().unwrap()).unwrap();
+        let poisons: Write = Box::new(|connection| {
+            connection.execute_batch("PRAGMA defer_foreign_keys = ON")?;
+            let orphan = "INSERT INTO run_arguments (seq, arguments) VALUES (9, '{}')";
+            Ok(connection.execute(orphan, [])?)
+        });
+        let answers = together(&writer, vec![add(1), poisons, add(2)]);
+        for answer in answers {
+            assert!(
+                matches!(answer, Err(StoreError::Unavailable(_))),
+                "{answer:?}"
+            );
+        }
+        assert_eq!(owners(&writer), [0_u8; 0]);
+        assert!(
+            together(&writer, vec![add(1)])[0].is_ok(),
+            "the next one is stored"
+        );
+        assert_eq!(owners(&writer), [1]);
+    }
+
+    #[test]
+    fn a_full_disk_fails_what_does_not_fit_and_nothing_after_it() {
+        let connection = open::memory().unwrap();
+        let pages: i64 = connection
+            .pragma_query_value(None, "page_count", |row| row.get(0))
+            .unwrap();
+        connection
+            .pragma_update(None, "max_page_count", pages + 8)
+            .unwrap();
+        let writer = Writer::start(connection).unwrap();
+        let big: Write = Box::new(|connection| {
+            let sql =
+                "INSERT INTO projects (id, owner_id, name, created_at) VALUES (?1, ?1, ?2, 0)";
+            let name = "x".repeat(100_000);
+            Ok(connection.execute(sql, rusqlite::params![[1_u8; 16], name])?)
+        });
+        let failed = together(&writer, vec![big]).remove(0).unwrap_err();
+        let StoreError::Unavailable(source) = failed else {
+            panic!("{failed:?}");
+        };
+        let source = source.downcast_ref::<rusqlite::Error>().unwrap();
+        let code = source.sqlite_error_code();
+        assert_eq!(code, Some(rusqlite::ErrorCode::DiskFull));
+        assert!(together(&writer, vec![add(1)])[0].is_ok());
+        assert_eq!(owners(&writer), [1]);
+    }
 }

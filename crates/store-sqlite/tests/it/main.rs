@@ -6,4 +6,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod contention;
+mod crash;
+mod opening;
 mod suite;

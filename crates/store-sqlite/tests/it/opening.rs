@@ -1,0 +1,218 @@
+//! What happens to files: made, opened again, refused.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use callboard_store::Store;
+use callboard_store_sqlite::{OpenError, SqliteStore};
+use callboard_store_testkit::block_on;
+use callboard_store_testkit::world::{World, at, key};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+/// A path for a database in a folder that goes with the first value.
+pub(crate) fn place() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hub.sqlite3");
+    (folder, path)
+}
+
+fn raw(path: &Path) -> Connection {
+    Connection::open(path).unwrap()
+}
+
+/// What opening `path` says, with the folder taken out.
+fn refused(path: &Path) -> String {
+    let error = SqliteStore::open(path).unwrap_err().to_string();
+    error.replace(path.to_str().unwrap(), "DATABASE")
+}
+
+#[test]
+fn what_was_stored_is_there_after_the_next_start() {
+    let (_folder, path) = place();
+    let world = World::new(SqliteStore::open(&path).unwrap());
+    let (row, workspace) = block_on(async {
+        let workspace = world.workspace().await;
+        let (row, _) = world.start(&workspace, "survives-a-restart").await;
+        (row, workspace)
+    });
+    drop(world);
+    let log = path.with_file_name("hub.sqlite3-wal");
+    assert!(
+        !log.exists(),
+        "the log is folded into the database at the end"
+    );
+
+    let store = SqliteStore::open(&path).unwrap();
+    let read = block_on(store.run(key(&row), at(1_000))).unwrap();
+    assert_eq!(read, Some(row));
+    let found = block_on(store.connection_by_token(workspace.connection_token)).unwrap();
+    assert_eq!(found, Some(workspace.connection));
+}
+
+#[cfg(unix)]
+#[test]
+fn folder_and_files_are_for_their_user_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("data").join("hub");
+    let store = SqliteStore::open(&inner.join("hub.sqlite3")).unwrap();
+    block_on(World::new(store.clone()).workspace());
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&inner), 0o700);
+    assert_eq!(mode(&folder.path().join("data")), 0o700);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&inner).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{path:?}");
+        names.push(path.file_name().unwrap().to_str().unwrap().to_owned());
+    }
+    names.sort();
+    let suffixes = ["", "-shm", "-wal", ".lock"];
+    assert_eq!(names, suffixes.map(|suffix| format!("hub.sqlite3{suffix}")));
+}
+
+#[test]
+fn a_database_of_a_newer_version_is_refused_and_left_as_it_was() {
+    let (_folder, path) = place();
+    drop(SqliteStore::open(&path).unwrap());
+    raw(&path).pragma_update(None, "user_version", 99).unwrap();
+    let before = fs::read(&path).unwrap();
+    let error = SqliteStore::open(&path).unwrap_err();
+    let newer = |error: &OpenError| {
+        matches!(
+            error,
+            OpenError::Newer {
+                found: 99,
+                known: 1,
+                ..
+            }
+        )
+    };
+    assert!(newer(&error), "{error:?}");
+    assert_eq!(
+        refused(&path),
+        "DATABASE was written by a newer Callboard (database version 99, this one knows 1): \
+         update Callboard, or use another data folder"
+    );
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_file_that_is_something_else_is_refused_and_left_as_it_was() {
+    let (_folder, path) = place();
+    let text = "not a database, but long enough to have been one. ".repeat(40);
+    fs::write(&path, &text).unwrap();
+    let sentence = "DATABASE is not a Callboard database: move it away, or use another data folder";
+    assert_eq!(refused(&path), sentence);
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+
+    fs::remove_file(&path).unwrap();
+    let other = raw(&path);
+    other
+        .execute_batch("CREATE TABLE diary (day TEXT)")
+        .unwrap();
+    drop(other);
+    let before = fs::read(&path).unwrap();
+    assert_eq!(refused(&path), sentence, "a database of another program");
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_damaged_database_is_refused() {
+    let (_folder, path) = place();
+    drop(SqliteStore::open(&path).unwrap());
+    let mut bytes = fs::read(&path).unwrap();
+    // The header stays; the page of the schema behind it does not.
+    bytes[100..1_000].fill(0xff);
+    fs::write(&path, bytes).unwrap();
+    assert_eq!(
+        refused(&path),
+        "DATABASE is damaged: restore it from a backup"
+    );
+}
+
+#[test]
+fn a_second_hub_is_refused_and_told_who_holds_the_database() {
+    let (_folder, path) = place();
+    let first = SqliteStore::open(&path).unwrap();
+    let pid = std::process::id();
+    let sentence = format!(
+        "DATABASE is in use by another Callboard (process {pid}): stop that one, or use another \
+         data folder"
+    );
+    assert_eq!(refused(&path), sentence);
+    let clone = first.clone();
+    drop(first);
+    assert_eq!(refused(&path), sentence, "a clone still uses it");
+    drop(clone);
+    SqliteStore::open(&path).unwrap();
+}
+
+#[test]
+fn a_command_beside_a_running_hub_shares_its_database() {
+    let (_folder, path) = place();
+    let hub = World::new(SqliteStore::open(&path).unwrap());
+    let workspace = block_on(hub.workspace());
+    let command = World::new(SqliteStore::open_beside(&path).unwrap());
+    let projects = block_on(command.store.projects(workspace.owner_id)).unwrap();
+    assert_eq!(projects.len(), 1);
+    let work = block_on(command.project(workspace.owner_id, "Work"));
+    let projects = block_on(hub.store.projects(workspace.owner_id)).unwrap();
+    assert_eq!(projects, [workspace.project, work]);
+    drop(command);
+    assert!(refused(&path).contains("in use"), "the hub keeps the lock");
+    drop(hub);
+    let alone = SqliteStore::open_beside(&path).unwrap();
+    assert!(
+        refused(&path).contains("in use"),
+        "alone, a command takes it"
+    );
+    drop(alone);
+}
+
+#[test]
+fn a_command_does_not_change_the_database_of_an_older_hub() {
+    let (_folder, path) = place();
+    // An older hub: it holds the lock, and its database has no version of ours yet.
+    let lock = fs::File::create(path.with_file_name("hub.sqlite3.lock")).unwrap();
+    lock.try_lock().unwrap();
+    fs::write(&path, "").unwrap();
+    let error = SqliteStore::open_beside(&path).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            OpenError::Older {
+                found: 0,
+                known: 1,
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+    assert_eq!(fs::read(&path).unwrap(), b"");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_place_where_nothing_can_be_written_is_named() {
+    // Not even the superuser makes folders there.
+    let path = Path::new("/sys/callboard/hub.sqlite3");
+    let error = SqliteStore::open(path).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "/sys/callboard cannot be written: give the user who runs Callboard access to it and its \
+         folder"
+    );
+}
+
+#[test]
+fn a_folder_in_the_place_of_the_database_is_named() {
+    let (_folder, path) = place();
+    fs::create_dir(&path).unwrap();
+    let sentence = refused(&path);
+    assert!(
+        sentence.starts_with("DATABASE cannot be opened: "),
+        "{sentence}"
+    );
+}
