@@ -339,3 +339,55 @@ impl From<Summary> for Finished {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_can_move_between_threads() {
+        fn is_send<T: Send>(_: &T) {}
+        let launcher = Launcher {
+            program: "/nowhere".into(),
+            arguments: Vec::new(),
+        };
+        let fleet = Fleet::new(
+            launcher,
+            Agents::none(),
+            Tools::new(Vec::new()),
+            Clock::system(),
+        );
+        let request = RunRequest {
+            run_id: "r".to_owned(),
+            slug: "s".to_owned(),
+            script: String::new(),
+            arguments: String::new(),
+            limits: Limits::default(),
+        };
+        let (events, _seen) = mpsc::unbounded_channel();
+        is_send(&fleet.run(request, CancellationToken::new(), events));
+        is_send(&fleet.check(""));
+    }
+
+    #[tokio::test]
+    async fn a_process_that_cannot_be_started_is_named() {
+        let launcher = Launcher {
+            program: "/nowhere".into(),
+            arguments: Vec::new(),
+        };
+        let fleet = Fleet::new(
+            launcher,
+            Agents::none(),
+            Tools::new(Vec::new()),
+            Clock::system(),
+        );
+        let error = fleet
+            .check("export const meta = { name: 'n', description: 'd' }")
+            .await;
+        let message = error.unwrap_err().to_string();
+        assert!(
+            message.starts_with("the script's process could not be started: "),
+            "{message}"
+        );
+    }
+}

@@ -68,6 +68,8 @@ fn spawn(launcher: &Launcher) -> io::Result<Child> {
         // Dates in a Graph must read the same on every machine.
         .env("TZ", "UTC")
         .current_dir("/")
+        // Ctrl-C in a terminal goes to the engine, which decides how long its runs go on.
+        .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

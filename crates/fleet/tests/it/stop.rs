@@ -217,6 +217,15 @@ fn a_script_process_has_no_environment_no_folder_and_no_files() {
             let descriptors = std::fs::read_dir(process.join("fd")).unwrap().count();
             assert_eq!(descriptors, 3);
             assert!(read("status").contains("NoNewPrivs:\t1"));
+            let group = read("stat")
+                .rsplit(')')
+                .next()
+                .unwrap()
+                .split(' ')
+                .nth(3)
+                .map(str::to_owned);
+            let own = process.file_name().unwrap().to_str().map(str::to_owned);
+            assert_eq!(group, own, "a Ctrl-C does not reach it");
             let limits = read("limits");
             for name in [
                 "Max core file size         0",
