@@ -23,7 +23,7 @@ const DATABASE_VARIABLE: &str = "CALLBOARD_TEST_DATABASE";
 /// The test that plays the child.
 const CHILD: &str = "crash::a_hub_tells_of_each_write_that_was_answered";
 /// What the child says before and after each step that was answered.
-const TOLD_FROM: &str = "answered ";
+const TOLD_FROM: &str = "told: ";
 const TOLD_TO: &str = " for good";
 /// Threads that write in the child.
 const WRITERS: usize = 6;
