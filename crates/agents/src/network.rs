@@ -92,7 +92,10 @@ impl NetworkProvider {
             ),
         };
         let messages = request.messages.iter().map(chat_message).collect();
-        let options = chat_options(request)?;
+        let mut options = chat_options(request)?;
+        if self.kind == AdapterKind::OpenAI {
+            options = options.with_extra_body(exact_model(&target.model.model_name, request));
+        }
         let response = self
             .client
             .exec_chat(target, ChatRequest::new(messages), Some(&options))
@@ -219,6 +222,18 @@ fn chat_options(request: &ModelRequest) -> Result<ChatOptions, ProviderError> {
         options = options.with_reasoning_effort(effort);
     }
     Ok(options)
+}
+
+/// The library takes the end of a name such as `qwen-max` for a reasoning effort. What is said
+/// here is sent as it stands.
+fn exact_model(model: &str, request: &ModelRequest) -> serde_json::Value {
+    let looks_like_effort = model
+        .rsplit_once('-')
+        .is_some_and(|(_, end)| ReasoningEffort::from_keyword(end).is_some());
+    if looks_like_effort && request.effort.is_none() {
+        return serde_json::json!({ "model": model, "reasoning_effort": null });
+    }
+    serde_json::json!({ "model": model })
 }
 
 fn reply(response: &ChatResponse) -> ModelReply {

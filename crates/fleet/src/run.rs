@@ -307,6 +307,10 @@ impl<S: Sandbox> Driver<S> {
             return;
         };
         let token = CancellationToken::new();
+        if self.script_over {
+            // The script was lost while this step was performed.
+            token.cancel();
+        }
         self.running.insert(id, token.clone());
         let report = Report {
             id,

@@ -83,6 +83,38 @@ async fn a_chat_completion_is_asked_for_and_its_usage_counted() {
 }
 
 #[tokio::test]
+async fn a_model_whose_name_ends_like_an_effort_keeps_its_name() {
+    let server = Server::start(vec![Reply("200 OK", "", completion("hi"))]).await;
+    let agents = agents(ProviderKind::OpenAi, &server.base_url);
+    for (model, effort, sent) in [
+        ("qwen-max", None, json!(null)),
+        ("team::model-high", Some("low".to_owned()), json!("low")),
+    ] {
+        let model = Some(model.to_owned());
+        let request = AgentRequest {
+            model: model.clone(),
+            effort,
+            ..ask("x")
+        };
+        agents.run(request, CancellationToken::new()).await.unwrap();
+        let seen = server.seen().pop().unwrap();
+        assert_eq!(
+            (seen.body["model"].as_str(), &seen.body["reasoning_effort"]),
+            (model.as_deref(), &sent)
+        );
+    }
+    let request = AgentRequest {
+        effort: Some("huge".to_owned()),
+        ..ask("x")
+    };
+    let error = agents
+        .run(request, CancellationToken::new())
+        .await
+        .unwrap_err();
+    assert!(error.message.contains("effort \"huge\""), "{error}");
+}
+
+#[tokio::test]
 async fn anthropic_and_ollama_speak_their_own_protocols() {
     let message = json!({
         "id": "m", "type": "message", "role": "assistant", "model": "tiny", "stop_reason": "end_turn",
