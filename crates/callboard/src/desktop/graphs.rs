@@ -1,0 +1,182 @@
+//! `callboard graph …`.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use callboard_desktop::control::{GraphInfo, Request, Response};
+
+use super::{ask, tell};
+use crate::args::GraphCommand;
+use crate::failure::Failure;
+use crate::output::{Output, table};
+
+/// Runs one of the commands about Graphs.
+pub(crate) async fn graph(
+    data: &Path,
+    command: GraphCommand,
+    output: &Output,
+) -> Result<(), Failure> {
+    match command {
+        GraphCommand::Add { file, slug } => {
+            let source = read(&file)?;
+            let name = file
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            let request = Request::GraphAdd { source, slug };
+            show(
+                ask(data, request)
+                    .await
+                    .map_err(|error| not_added(&name, error))?,
+                output,
+            );
+        }
+        GraphCommand::List => show(ask(data, Request::GraphList).await?, output),
+        GraphCommand::Show { slug } => {
+            source(ask(data, Request::GraphShow { slug }).await?, output)
+        }
+        GraphCommand::Edit { slug, file } => edit(data, slug, file, output).await?,
+        GraphCommand::Remove { slug } => {
+            let done = format!("{slug} is removed; its runs stay in `callboard runs list`");
+            tell(data, Request::GraphRemove { slug }, &done, output).await?;
+        }
+        GraphCommand::Check { file } => {
+            let request = Request::GraphCheck {
+                source: read(&file)?,
+            };
+            if let Response::Checked(meta) = ask(data, request).await? {
+                output.data(&*meta, || {
+                    vec![format!("{} is a Graph: {}", file.display(), meta.name)]
+                });
+            }
+        }
+        GraphCommand::Share { slug, project } => {
+            let done = format!("{slug} is shared with {project}");
+            tell(data, Request::GraphShare { slug, project }, &done, output).await?;
+        }
+        GraphCommand::Unshare { slug, project } => {
+            let done =
+                format!("{slug} is no longer shared with {project}; what waits ends cancelled");
+            tell(data, Request::GraphUnshare { slug, project }, &done, output).await?;
+        }
+        GraphCommand::Run { slug, args } => super::runs::run_here(data, slug, args, output).await?,
+    }
+    Ok(())
+}
+
+fn not_added(name: &str, failure: Failure) -> Failure {
+    let message = format!("graph \"{name}\" was not added: {}", failure.message);
+    Failure { message, ..failure }
+}
+
+fn show(response: Response, output: &Output) {
+    let row = |graph: &GraphInfo| {
+        let shared = match graph.shared_with.as_slice() {
+            [] => "not shared".to_owned(),
+            projects => format!("shared with {}", projects.join(", ")),
+        };
+        vec![
+            graph.slug.clone(),
+            format!("v{}", graph.version),
+            shared,
+            graph.description.clone(),
+        ]
+    };
+    let rows = |graphs: &[GraphInfo]| table(&graphs.iter().map(row).collect::<Vec<_>>());
+    match response {
+        Response::Graph(detail) => output.data(&detail.info, || rows(&[detail.info.clone()])),
+        Response::Graphs(graphs) => {
+            output.data(&graphs, || rows(&graphs));
+            if graphs.is_empty() {
+                output.note("No Graphs yet. Add one with: callboard graph add FILE");
+            }
+        }
+        other => unexpected(&other, output),
+    }
+}
+
+fn source(response: Response, output: &Output) {
+    match response {
+        Response::Graph(detail) => {
+            output.data(&detail, || {
+                detail.source.lines().map(str::to_owned).collect()
+            });
+        }
+        other => unexpected(&other, output),
+    }
+}
+
+fn unexpected(response: &Response, output: &Output) {
+    output.note(format!("the desktop answered something else: {response:?}"));
+}
+
+async fn edit(
+    data: &Path,
+    slug: String,
+    file: Option<PathBuf>,
+    output: &Output,
+) -> Result<(), Failure> {
+    let new_source = match file {
+        Some(file) => read(&file)?,
+        None => {
+            let Response::Graph(detail) =
+                ask(data, Request::GraphShow { slug: slug.clone() }).await?
+            else {
+                return Err(Failure::failed("the desktop did not show the Graph"));
+            };
+            let edited = in_editor(&slug, &detail.source).await?;
+            if edited == detail.source {
+                output.note("nothing changed");
+                return Ok(());
+            }
+            edited
+        }
+    };
+    let request = Request::GraphEdit {
+        slug,
+        source: Some(new_source),
+        new_slug: None,
+    };
+    show(ask(data, request).await?, output);
+    Ok(())
+}
+
+/// Lets the owner change a text in the editor of his choice.
+async fn in_editor(slug: &str, source: &str) -> Result<String, Failure> {
+    let failed = |error: std::io::Error| Failure::failed(format!("cannot edit {slug}: {error}"));
+    let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let editor = named("VISUAL")
+        .or_else(|| named("EDITOR"))
+        .unwrap_or_else(|| "vi".into());
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let file = folder.path().join(format!("{slug}.js"));
+    std::fs::write(&file, source).map_err(failed)?;
+    let ended = tokio::process::Command::new(&editor)
+        .arg(&file)
+        .status()
+        .await;
+    let status = ended.map_err(|error| {
+        Failure::cannot_start(format!(
+            "cannot start the editor {}: {error}",
+            editor.display()
+        ))
+        .hint("name one in EDITOR, or give the new script as a file")
+    })?;
+    if !status.success() {
+        return Err(Failure::failed(format!(
+            "the editor ended with {status}; nothing was changed"
+        )));
+    }
+    std::fs::read_to_string(&file).map_err(failed)
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(file).map_err(|error| {
+        let what = match error.kind() {
+            ErrorKind::InvalidData => "it is not a text file".to_owned(),
+            _ => error.to_string(),
+        };
+        Failure::usage(format!("cannot read {}: {what}", file.display()))
+    })
+}

@@ -1,0 +1,85 @@
+//! `callboard hub …`.
+
+mod admin;
+mod serve;
+mod socket;
+
+use std::path::Path;
+
+use crate::args::{HubCommand, HubDesktopCommand, HubProjectCommand, HubTokenCommand};
+use crate::failure::Failure;
+use crate::output::{Output, table};
+
+use admin::{AdminAnswer, AdminRequest, perform};
+pub(crate) use serve::{HubConfig, bind, ended, open_hub, start};
+
+/// Runs one of the hub's commands.
+pub(crate) async fn run(data: &Path, command: HubCommand, output: &Output) -> Result<(), Failure> {
+    let request = match command {
+        HubCommand::Serve(arguments) => return serve::run(data, arguments, output).await,
+        HubCommand::Project(HubProjectCommand::Create { name }) => {
+            AdminRequest::CreateProject { name }
+        }
+        HubCommand::Project(HubProjectCommand::List) => AdminRequest::ListProjects,
+        HubCommand::Desktop(HubDesktopCommand::Create { name }) => {
+            AdminRequest::CreateDesktop { name }
+        }
+        HubCommand::Desktop(HubDesktopCommand::List) => AdminRequest::ListDesktops,
+        HubCommand::Desktop(HubDesktopCommand::Rebind { name }) => {
+            AdminRequest::RebindDesktop { name }
+        }
+        HubCommand::Token(HubTokenCommand::Create {
+            name,
+            projects,
+            scopes,
+        }) => AdminRequest::CreateToken {
+            name,
+            projects,
+            scopes,
+        },
+        HubCommand::Token(HubTokenCommand::List) => AdminRequest::ListTokens,
+        HubCommand::Token(HubTokenCommand::Revoke { name }) => AdminRequest::RevokeToken { name },
+    };
+    show(&socket::ask(data, request).await?, output);
+    Ok(())
+}
+
+fn show(answer: &AdminAnswer, output: &Output) {
+    output.data(answer, || match answer {
+        AdminAnswer::Project { project_id, name } => vec![format!("{name}  {project_id}")],
+        AdminAnswer::Projects { projects } => table(
+            &projects
+                .iter()
+                .map(|p| vec![p.name.clone(), p.id.clone()])
+                .collect::<Vec<_>>(),
+        ),
+        // The token stands alone on stdout, so that it can be piped into a file.
+        AdminAnswer::Secret { token, .. } => vec![token.clone()],
+        AdminAnswer::Desktops { desktops } => {
+            let row = |desktop: &admin::DesktopLine| {
+                let state = if desktop.online { "online" } else { "offline" };
+                let seen = desktop
+                    .last_seen_at
+                    .clone()
+                    .unwrap_or_else(|| "never seen".into());
+                vec![desktop.name.clone(), state.to_owned(), seen]
+            };
+            table(&desktops.iter().map(row).collect::<Vec<_>>())
+        }
+        AdminAnswer::Tokens { tokens } => {
+            let row = |token: &admin::TokenLine| {
+                vec![
+                    token.name.clone(),
+                    token.scopes.clone(),
+                    token.projects.join(", "),
+                ]
+            };
+            table(&tokens.iter().map(row).collect::<Vec<_>>())
+        }
+        AdminAnswer::Done { message } => vec![message.clone()],
+        AdminAnswer::Refused { message } => vec![message.clone()],
+    });
+    if let AdminAnswer::Secret { note, .. } = answer {
+        output.note(note);
+    }
+}

@@ -1,0 +1,154 @@
+//! `callboard hub serve`, and the hub inside `callboard up`.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_ambient::{Clock, Entropy};
+use callboard_domain::limits::SWEEP_INTERVAL_MS;
+use callboard_hub::Hub;
+use callboard_hub_http::{HttpOptions, router, serve};
+use callboard_store_sqlite::SqliteStore;
+use serde::Serialize;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::socket;
+use crate::args::ServeArgs;
+use crate::config::{Config, DEFAULT_LISTEN};
+use crate::failure::{Failure, chain};
+use crate::output::Output;
+use crate::{logging, paths};
+
+/// The hub's configuration after file, environment and flags.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct HubConfig {
+    /// Where it listens.
+    pub(crate) listen: SocketAddr,
+    /// The address that people use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) public_url: Option<String>,
+    /// Whether listing the tools needs no token.
+    pub(crate) public_tool_list: bool,
+}
+
+/// A hub that serves.
+#[derive(Debug)]
+pub(crate) struct RunningHub {
+    /// Its use cases.
+    pub(crate) hub: Arc<Hub<SqliteStore>>,
+    /// Ends when the server does.
+    pub(crate) server: JoinHandle<std::io::Result<()>>,
+}
+
+impl HubConfig {
+    fn options(&self) -> Result<HttpOptions, Failure> {
+        HttpOptions::new(self.public_url.as_deref(), self.public_tool_list)
+            .map_err(|error| Failure::usage(error.to_string()))
+    }
+}
+
+/// Runs the hub in the foreground until SIGINT or SIGTERM.
+pub(super) async fn run(data: &Path, arguments: ServeArgs, output: &Output) -> Result<(), Failure> {
+    let file = Config::read(data, arguments.config.as_ref())?.hub;
+    let config = HubConfig {
+        listen: arguments.listen.or(file.listen).unwrap_or(DEFAULT_LISTEN),
+        public_url: arguments.public_url.or(file.public_url),
+        public_tool_list: arguments
+            .public_tool_list
+            .or(file.public_tool_list)
+            .unwrap_or(true),
+    };
+    config.options()?;
+    if arguments.print_config {
+        let text = toml::to_string(&config).map_err(|error| Failure::failed(error.to_string()))?;
+        output.data(&config, || text.lines().map(str::to_owned).collect());
+        return Ok(());
+    }
+    logging::start("info");
+    let listener = bind(config.listen).await?;
+    let address = listener.local_addr().unwrap_or(config.listen);
+    let shutdown = CancellationToken::new();
+    let running = start(data, &config, listener, &shutdown)?;
+    output.note(format!(
+        "hub       http://{address}   data in {}",
+        data.display()
+    ));
+    output.note(format!("mcp       http://{address}/mcp"));
+    crate::up::until_stopped().await;
+    output.note("stopping: open calls are answered first");
+    shutdown.cancel();
+    ended(running.server).await
+}
+
+/// Waits for a server that was told to stop.
+pub(crate) async fn ended(server: JoinHandle<std::io::Result<()>>) -> Result<(), Failure> {
+    match server.await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(Failure::failed(format!("the hub stopped: {error}"))),
+        Err(error) => Err(Failure::failed(format!("the hub stopped: {error}"))),
+    }
+}
+
+/// Takes the address to listen on.
+pub(crate) async fn bind(listen: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(listen).await.map_err(|error| {
+        let failure = Failure::cannot_start(format!("cannot listen on {listen}: {error}"));
+        match error.kind() {
+            ErrorKind::AddrInUse => {
+                let port = listen.port().checked_add(1).unwrap_or(8787);
+                let other = SocketAddr::new(listen.ip(), port);
+                failure.hint(format!(
+                    "another program has that port: choose one with --listen {other}"
+                ))
+            }
+            _ => failure.hint("choose another address with --listen"),
+        }
+    })
+}
+
+/// Opens the hub of a data folder.
+pub(crate) fn open_hub(data: &Path) -> Result<Arc<Hub<SqliteStore>>, Failure> {
+    paths::make_private_dir(&paths::hub_dir(data))?;
+    let store = SqliteStore::open(&paths::hub_database(data)).map_err(|error| {
+        Failure::cannot_start(chain(&error))
+            .hint("choose another folder with --data, or stop what uses this one")
+    })?;
+    Ok(Arc::new(Hub::new(
+        store,
+        Clock::system(),
+        Entropy::system(),
+    )))
+}
+
+/// Starts the server, the sweeper and the hub's own socket.
+pub(crate) fn start(
+    data: &Path,
+    config: &HubConfig,
+    listener: TcpListener,
+    shutdown: &CancellationToken,
+) -> Result<RunningHub, Failure> {
+    let (hub, options) = (open_hub(data)?, config.options()?);
+    socket::serve(Arc::clone(&hub), data, shutdown.clone())?;
+    tokio::spawn(sweep(Arc::clone(&hub), shutdown.clone()));
+    let routes = router(Arc::clone(&hub), options, shutdown.clone());
+    let server = tokio::spawn(serve(listener, routes, shutdown.clone()));
+    Ok(RunningHub { hub, server })
+}
+
+/// Stores what time causes, at a steady pace, and the last signs of life before the end.
+async fn sweep(hub: Arc<Hub<SqliteStore>>, shutdown: CancellationToken) {
+    let mut stopping = false;
+    while !stopping {
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled() => stopping = true,
+            () = tokio::time::sleep(Duration::from_millis(SWEEP_INTERVAL_MS)) => {}
+        }
+        // A failure was logged where it was noticed; the next sweep finds what this one missed.
+        while let Ok(true) = hub.sweep().await {}
+    }
+}

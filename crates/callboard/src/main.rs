@@ -1,0 +1,62 @@
+//! The `callboard` binary: arguments, configuration, output, exit codes.
+
+mod args;
+mod client;
+mod config;
+mod demo;
+mod desktop;
+mod failure;
+mod hub;
+mod logging;
+mod output;
+mod paths;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Cli, Command};
+use failure::Failure;
+use output::Output;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    if matches!(cli.command, Command::GraphChild) {
+        return callboard_fleet::child_main();
+    }
+    let output = Output::new(cli.json);
+    // TLS needs exactly one provider in the process; a second install finds the first.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let failure = Failure::cannot_start(format!("cannot start: {error}"));
+            return output.failure(&failure);
+        }
+    };
+    match runtime.block_on(run(cli, &output)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => output.failure(&failure),
+    }
+}
+
+async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
+    let data = paths::data_dir(cli.data)?;
+    match cli.command {
+        Command::Up(arguments) => up::run(&data, arguments, output).await,
+        Command::Demo(arguments) => Box::pin(demo::run(arguments, output)).await,
+        Command::Hub(command) => hub::run(&data, command, output).await,
+        Command::Desktop(command) => desktop::run(&data, command, output).await,
+        Command::Graph(command) => desktop::graph(&data, command, output).await,
+        Command::Project(command) => desktop::project(&data, command, output).await,
+        Command::Folder(command) => desktop::folder(&data, command, output).await,
+        Command::Runs(command) => desktop::runs(&data, command, output).await,
+        Command::Client(arguments) => client::run(&data, arguments, output).await,
+        // Handled before the runtime starts: the child must stay a single-threaded program.
+        Command::GraphChild => Ok(()),
+    }
+}
