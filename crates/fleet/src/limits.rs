@@ -18,6 +18,8 @@ pub const LIST_ITEMS_MAX: usize = 4_096;
 pub const WALL_S: u64 = 3_600;
 /// The longest that a Graph may ask for, in seconds (our choice: one day).
 pub const WALL_S_HARD: u64 = 86_400;
+/// Most tries of one `retry` (desktop §2: max 1..20).
+pub const RETRIES_MAX: usize = 20;
 /// Longest `sleep`, in milliseconds: no longer than the longest run.
 pub const SLEEP_MS_MAX: u64 = WALL_S_HARD * 1_000;
 

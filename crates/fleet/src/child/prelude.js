@@ -20,8 +20,7 @@
   const setAdd = bind(WeakSet.prototype.add), setHas = bind(WeakSet.prototype.has);
   const all = (promises) => apply(NativePromise.all, NativePromise, [promises]);
 
-  const LIST_ITEMS_MAX = 4096, CONCURRENCY_MAX = 64, RETRIES_MAX = 20;
-  const SLEEP_MS_MAX = 86400000, LOG_MAX = 2000, LABEL_MAX = 200, MESSAGE_MAX = 20000;
+  const { listItemsMax, retriesMax, sleepMsMax, logMax, labelMax, failureMax, errorMax } = settings.limits;
 
   const pending = new Map();
   const fatals = new WeakSet();
@@ -90,14 +89,14 @@
   };
 
   const view = (options) => ({
-    label: options.label === undefined ? null : cut(options.label, LABEL_MAX),
-    phase: options.phase === undefined ? currentPhase : cut(options.phase, LABEL_MAX),
+    label: options.label === undefined ? null : cut(options.label, labelMax),
+    phase: options.phase === undefined ? currentPhase : cut(options.phase, labelMax),
   });
 
   const swallow = (error, call) => {
     const ours = error instanceof GraphError;
     let message = 'a value that cannot be shown';
-    try { message = cut(ours ? error.message : isObject(error) && 'message' in error ? `${error.name}: ${error.message}` : error, 500); } catch { /* its own getters threw */ }
+    try { message = cut(ours ? error.message : isObject(error) && 'message' in error ? `${error.name}: ${error.message}` : error, failureMax); } catch { /* its own getters threw */ }
     let code = 'script_error';
     try { if (ours && typeof error.code === 'string') code = cut(error.code, 60); } catch { /* likewise */ }
     let shown = call;
@@ -134,7 +133,7 @@
 
   const list = (name, values) => {
     if (!isArray(values)) throw wrong(`${name}: the first argument must be an array`);
-    if (values.length > LIST_ITEMS_MAX) throw refuse(`${name}: ${values.length} items; ${LIST_ITEMS_MAX} is the most`, 'limit_exceeded');
+    if (values.length > listItemsMax) throw refuse(`${name}: ${values.length} items; ${listItemsMax} is the most`, 'limit_exceeded');
     return [...values];
   };
 
@@ -184,7 +183,7 @@
     if (typeof given === 'function') [given, attempt] = [attempt, given];
     if (typeof attempt !== 'function') throw wrong('retry(options, attempt): attempt must be a function');
     const { max = 3, delay_ms = 0, factor = 2, max_delay_ms = 60000, retry_if } = readOptions('retry', given, RETRY_OPTIONS);
-    if (max > RETRIES_MAX) throw wrong(`retry: max lies between 1 and ${RETRIES_MAX}`);
+    if (max > retriesMax) throw wrong(`retry: max lies between 1 and ${retriesMax}`);
     for (const wait of [delay_ms, factor, max_delay_ms]) if (!isFinite(wait) || wait < 0) throw wrong('retry: delays and factor must not be negative');
     for (let number = 1; ; number++) {
       try {
@@ -199,11 +198,11 @@
   };
 
   const sleep = (ms) => {
-    if (typeof ms !== 'number' || !isFinite(ms) || ms < 0 || ms > SLEEP_MS_MAX) throw wrong(`sleep(ms): between 0 and ${SLEEP_MS_MAX}`);
+    if (typeof ms !== 'number' || !isFinite(ms) || ms < 0 || ms > sleepMsMax) throw wrong(`sleep(ms): between 0 and ${sleepMsMax}`);
     return request('sleep', { ms: floor(ms) }, view({}));
   };
 
-  const phase = (title) => { currentPhase = cut(title, LABEL_MAX); send('phase', { title: currentPhase }); };
+  const phase = (title) => { currentPhase = cut(title, labelMax); send('phase', { title: currentPhase }); };
   const show = (value) => {
     if (typeof value === 'string') return value;
     if (value instanceof NativeError) return `${value.name}: ${value.message}`;
@@ -211,8 +210,8 @@
   };
   const log = (...values) => {
     let line = '';
-    for (let index = 0; index < values.length; index++) line += (index ? ' ' : '') + slice(show(values[index]), 0, LOG_MAX);
-    send('log', { message: cut(line, LOG_MAX) });
+    for (let index = 0; index < values.length; index++) line += (index ? ' ' : '') + slice(show(values[index]), 0, logMax);
+    send('log', { message: cut(line, logMax) });
   };
 
   // xoshiro128**, seeded from the run: the same run draws the same numbers when it is replayed.
@@ -284,12 +283,12 @@
     const tell = (key, read, max) => { try { const text = read(); if (text !== undefined && text !== null) told[key] = cut(text, max); } catch { /* its own getters threw */ } };
     if (error instanceof NativeError) {
       tell('name', () => error.name, 100);
-      tell('message', () => error.message, MESSAGE_MAX);
+      tell('message', () => error.message, errorMax);
       tell('stack', () => error.stack, 4000);
       if (error instanceof GraphError) tell('code', () => error.code, 60);
     } else {
       told.name = 'Thrown';
-      tell('message', () => show(error), MESSAGE_MAX);
+      tell('message', () => show(error), errorMax);
     }
     return write(told);
   };

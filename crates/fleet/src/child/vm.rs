@@ -15,7 +15,9 @@ use rquickjs::{
 use super::slice::Slice;
 use crate::frame::{Act, Answer, End, FromScript, RunStart, Start, ToScript};
 use crate::limits::{
-    BATCH_BYTES_MAX, REPORT_MEMORY_BYTES, SCRIPT_MEMORY_BYTES, SCRIPT_STACK_BYTES,
+    BATCH_BYTES_MAX, ERROR_UTF16_MAX, FAILURE_UTF16_MAX, LABEL_UTF16_MAX, LIST_ITEMS_MAX,
+    LOG_UTF16_MAX, REPORT_MEMORY_BYTES, RETRIES_MAX, SCRIPT_MEMORY_BYTES, SCRIPT_STACK_BYTES,
+    SLEEP_MS_MAX,
 };
 use crate::script::{FILE_NAME, WRAPPER_CLOSING, WRAPPER_OPENING};
 
@@ -133,6 +135,7 @@ impl<'js, 'a> Vm<'js, 'a> {
             .tokens
             .map(|tokens| i64::try_from(tokens).unwrap_or(i64::MAX));
         settings.set("tokens", total.map(as_number))?;
+        settings.set("limits", limits(&ctx)?)?;
         let hooks: Object<'js> = prelude.call((emit, settings))?;
         Ok(Self {
             deliver: hooks.get("deliver")?,
@@ -274,6 +277,26 @@ impl<'js, 'a> Vm<'js, 'a> {
             Err(_) => self.interrupted().unwrap_or(End::OutOfMemory),
         }
     }
+}
+
+/// The limits that the prelude keeps itself.
+fn limits<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
+    let limits = Object::new(ctx.clone())?;
+    for (name, limit) in [
+        ("listItemsMax", LIST_ITEMS_MAX),
+        ("retriesMax", RETRIES_MAX),
+        (
+            "sleepMsMax",
+            usize::try_from(SLEEP_MS_MAX).unwrap_or(usize::MAX),
+        ),
+        ("logMax", LOG_UTF16_MAX),
+        ("labelMax", LABEL_UTF16_MAX),
+        ("failureMax", FAILURE_UTF16_MAX),
+        ("errorMax", ERROR_UTF16_MAX),
+    ] {
+        limits.set(name, as_number(i64::try_from(limit).unwrap_or(i64::MAX)))?;
+    }
+    Ok(limits)
 }
 
 /// A JavaScript number. Times and token counts lie far below 2^53.
