@@ -34,7 +34,7 @@ const AGENT: &str = "chat";
 const FIRST_CONTACT: Duration = Duration::from_secs(20);
 
 /// The Graphs that a fresh data folder gets, and whether each is shared.
-const EXAMPLES: [(&str, &str, bool); 3] = [
+pub(crate) const EXAMPLES: [(&str, &str, bool); 3] = [
     (
         "folder-report",
         include_str!("../../../examples/graphs/folder-report.js"),
