@@ -4,6 +4,7 @@
 
 mod agents;
 mod answer;
+mod call;
 mod config;
 mod network;
 mod provider;

@@ -14,7 +14,8 @@ use crate::frame::{FromScript, Start, ToScript, decode, encode, length};
 use crate::limits::SCRIPT_THREAD_STACK_BYTES;
 use slice::Slice;
 
-/// What the hidden sub-command of the binary calls. Returns when the engine closes the pipe;
+/// What the hidden sub-command of the binary calls, before it starts a thread or opens anything:
+/// every descriptor but the standard ones is closed. Returns when the engine closes the pipe;
 /// otherwise the process ends itself after the script's last frame.
 pub fn child_main() -> ExitCode {
     match serve() {
