@@ -12,7 +12,6 @@ crate::runner::suite![
     whoever_takes_all_memory_is_told_so,
     nesting_without_end_is_an_error_of_the_script,
     what_would_block_or_observe_the_machine_is_not_there,
-    processor_time_counts_over_the_whole_run,
 ];
 
 /// Runs each body, two at a time, and checks its code.
@@ -147,17 +146,5 @@ fn what_would_block_or_observe_the_machine_is_not_there() {
             Some(r#"["answer: a",["answer: b"]]"#),
             "{end:?}"
         );
-    });
-}
-
-fn processor_time_counts_over_the_whole_run() {
-    block_on(async {
-        let body = "const until = (ms) => { const o = []; for (let i = 0; i < ms; i++) o[i % 9] = 'x'.repeat(9) }; \
-                    for (;;) { until(1e6); await sleep(0) }";
-        let mut request = crate::harness::request(crate::harness::script(body));
-        // Real time ends it here: half a minute of processor time would make a long test.
-        request.limits.wall_s = Some(3);
-        let (end, _) = crate::harness::run_request(&fleet(), request).await;
-        assert_eq!(end.code.as_deref(), Some("wall_limit"), "{end:?}");
     });
 }
