@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::OpenError;
@@ -76,7 +77,7 @@ pub(crate) fn reader(path: &Path) -> Result<Connection, OpenError> {
 pub(crate) fn memory() -> Result<Connection, OpenError> {
     let open = || {
         let mut connection = Connection::open_in_memory()?;
-        connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+        keep_plans(&connection)?;
         connection.pragma_update(None, "foreign_keys", true)?;
         migrate(&mut connection)?;
         Ok(connection)
@@ -89,8 +90,16 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::from_millis(BUSY_TIMEOUT_MS))?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    keep_plans(&connection)?;
     Ok(connection)
+}
+
+/// Lets a prepared statement stay as it was planned. Otherwise SQLite, as it is bundled, plans many
+/// of ours anew each time they are bound, at ten times the price of running them.
+fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 /// Looks without changing anything, so that a database that is not for us stays as it was.

@@ -156,6 +156,8 @@ statements! {
 
 #[cfg(test)]
 mod tests {
+    use rusqlite::StatementStatus;
+
     use super::*;
     use crate::open;
 
@@ -210,6 +212,21 @@ mod tests {
                 .split_once("WHERE")
                 .map_or("", |(_, condition)| condition);
             assert!(!condition.contains("status"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_statement_keeps_its_plan_when_other_values_are_bound() {
+        let connection = open::memory().unwrap();
+        for (name, sql) in ALL.iter().filter(|(_, sql)| sql.starts_with("SELECT")) {
+            let mut statement = connection.prepare(sql).unwrap();
+            for value in 1_i64..4 {
+                let values = std::iter::repeat_n(value, statement.parameter_count());
+                let values = rusqlite::params_from_iter(values);
+                assert!(!statement.exists(values).unwrap(), "{name} finds nothing");
+                let planned = statement.get_status(StatementStatus::RePrepare);
+                assert_eq!(planned, 0, "{name} was planned again");
+            }
         }
     }
 }
