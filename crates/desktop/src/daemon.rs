@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use callboard_ambient::{Clock, Entropy};
@@ -12,7 +13,7 @@ use callboard_relay::{
     Answer, CallId, Draw, Failure, HubState, Input, Now, Outcome, Output, Relay,
 };
 use tokio::runtime::Handle;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::control::Response;
@@ -47,6 +48,8 @@ pub(crate) enum Message {
     },
     /// Finish what runs, then stop.
     Stop,
+    /// Stop now: nobody waits for this desktop any more.
+    Abandon,
 }
 
 impl Message {
@@ -154,6 +157,7 @@ impl Daemon {
                     });
                     self.feed(Input::Drain);
                 }
+                Some(Message::Abandon) => return,
                 Some(message) => self.take(message),
                 None => self.feed(Input::Tick),
             }
@@ -167,15 +171,11 @@ impl Daemon {
     }
 
     /// The next message; none when something is due by time.
-    fn next_message(&mut self) -> Option<Message> {
+    fn next_message(&self) -> Option<Message> {
         let now_ms = self.clock.monotonic_ms();
         let due_ms = self.relay.next_deadline_ms(now_ms).saturating_sub(now_ms);
         let wait = Duration::from_millis(due_ms.min(LOOK_MS));
-        let inbox = &mut self.inbox;
-        self.handle.block_on(async {
-            let message = tokio::time::timeout(wait, inbox.recv()).await;
-            message.ok().flatten()
-        })
+        self.inbox.recv_timeout(wait).ok()
     }
 
     /// Whether a stopping desktop may end: nothing runs and nothing is left to send now, or all
@@ -217,7 +217,7 @@ impl Daemon {
                 // Whoever hung up does not want to know.
                 drop(reply.send(response));
             }
-            Message::Stop => {}
+            Message::Stop | Message::Abandon => {}
         }
     }
 

@@ -1,6 +1,7 @@
 //! A desktop from its opening to its end.
 
 use std::collections::BTreeMap;
+use std::sync::mpsc;
 
 use callboard_agents::{Agents, Tools};
 use callboard_ambient::{Clock, Entropy};
@@ -8,7 +9,7 @@ use callboard_domain::WorkerId;
 use callboard_fleet::Fleet;
 use callboard_relay::{Config, Relay};
 use tokio::runtime::Handle;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::control::{self, Control, Socket};
@@ -19,8 +20,6 @@ use crate::folder::{self, FolderLock};
 use crate::hub_client::HubClient;
 use crate::{Activity, DesktopConfig, OpenError, RunError};
 
-/// Messages that wait for the owning thread before senders have to.
-const INBOX_MAX: usize = 256;
 /// Events that a slow watcher may fall behind.
 const ACTIVITY_MAX: usize = 1_024;
 
@@ -67,7 +66,8 @@ impl Desktop {
         let hub = HubClient::new(&config.hub_url, &config.token, worker)?;
         let socket = control::listen(&config.data_dir)?;
 
-        let (messages, inbox) = mpsc::channel(INBOX_MAX);
+        // Never full: its senders are calls, runs and control connections, and all are bounded.
+        let (messages, inbox) = mpsc::channel();
         let (activity, _) = broadcast::channel(ACTIVITY_MAX);
         let checker = Fleet::new(
             config.launcher.clone(),
@@ -149,6 +149,7 @@ impl Desktop {
             lock,
         } = self;
         let messages = daemon.messages.clone();
+        let _abandon = AbandonOnDrop(messages.clone());
         let (ended, mut end) = oneshot::channel();
         let thread = std::thread::Builder::new().name("desktop".to_owned());
         thread
@@ -168,7 +169,7 @@ impl Desktop {
             outcome = &mut end => outcome,
             () = shutdown.cancelled() => {
                 // A thread that is gone needs no telling.
-                drop(messages.send(Message::Stop).await);
+                drop(messages.send(Message::Stop));
                 end.await
             }
         };
@@ -176,6 +177,16 @@ impl Desktop {
         // It has nothing to say.
         drop(serving.await);
         outcome.map_err(|_| RunError::Crashed)
+    }
+}
+
+/// Ends the owning thread when the future of [`Desktop::run`] is dropped half-way.
+struct AbandonOnDrop(mpsc::Sender<Message>);
+
+impl Drop for AbandonOnDrop {
+    fn drop(&mut self) {
+        // A thread that has ended needs no telling.
+        drop(self.0.send(Message::Abandon));
     }
 }
 

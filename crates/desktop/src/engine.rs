@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc as std_mpsc};
 
 use callboard_agents::{Agents, Tools};
 use callboard_ambient::Clock;
@@ -30,7 +30,7 @@ pub(crate) struct Engine {
     clock: Clock,
     fleet: Fleet,
     handle: Handle,
-    messages: mpsc::Sender<Message>,
+    messages: std_mpsc::Sender<Message>,
     activity: broadcast::Sender<Activity>,
     runs: BTreeMap<ExecutionId, Run>,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Parts {
     pub(crate) limits: Limits,
     pub(crate) clock: Clock,
     pub(crate) handle: Handle,
-    pub(crate) messages: mpsc::Sender<Message>,
+    pub(crate) messages: std_mpsc::Sender<Message>,
     pub(crate) activity: broadcast::Sender<Activity>,
 }
 
@@ -140,7 +140,7 @@ impl Engine {
             let run = Box::pin(fleet.run(request, cancel, events));
             let (finished, ()) = tokio::join!(run, watcher.watch(inbox));
             // Without a daemon nobody wants to know.
-            drop(messages.send(Message::finished(id, finished)).await);
+            drop(messages.send(Message::finished(id, finished)));
         });
     }
 

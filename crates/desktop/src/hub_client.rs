@@ -194,11 +194,11 @@ impl HubClient {
 
 fn headers(token: &str, worker: WorkerId) -> Result<HeaderMap, OpenError> {
     let token = token.trim();
-    let mut bearer =
-        HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| OpenError::BadToken)?;
-    if token.is_empty() {
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(OpenError::BadToken);
     }
+    let mut bearer =
+        HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| OpenError::BadToken)?;
     bearer.set_sensitive(true);
     let worker = HeaderValue::from_str(&worker.to_string()).map_err(|_| OpenError::BadToken)?;
     Ok(HeaderMap::from_iter([

@@ -165,7 +165,7 @@ impl Daemon {
                 Err(failure) => Err(failure),
             };
             // Without a daemon nobody wants to know.
-            drop(messages.send(Message::Answered { call, answer }).await);
+            drop(messages.send(Message::Answered { call, answer }));
         });
         self.calls.insert(call, task.abort_handle());
     }

@@ -70,10 +70,6 @@ enum Stage {
 }
 
 impl Slot {
-    pub(crate) fn is_asking(&self) -> bool {
-        matches!(self.stage, Stage::Asking)
-    }
-
     pub(crate) fn next_control_ms(&self) -> Option<u64> {
         match self.stage {
             Stage::Asking | Stage::Deciding => None,
@@ -272,7 +268,11 @@ impl Relay {
         }
     }
 
+    /// Stops what runs. A start that is still asked for is given up here: its row says
+    /// `starting`, so the next start of the desktop asks again.
     pub(crate) fn stop_running(&mut self, cx: &mut Cx<'_>) {
+        self.slots
+            .retain(|_, slot| !matches!(slot.stage, Stage::Asking));
         for slot in self.slots.values_mut() {
             if let Stage::Running { stopped, .. } = &mut slot.stage
                 && !std::mem::replace(stopped, true)

@@ -272,11 +272,10 @@ impl Relay {
         self.turn_wanted = true;
     }
 
-    /// Rows that say `starting` stay as they are: the next start of the desktop asks again.
+    /// What was asked for already may still run; nothing else is begun.
     fn drain(&mut self, cx: &mut Cx<'_>) {
         self.draining = true;
         self.waiting.clear();
-        self.slots.retain(|_, slot| !slot.is_asking());
         self.abandon_watch(cx);
     }
 

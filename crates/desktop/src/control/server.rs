@@ -3,14 +3,14 @@
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use callboard_domain::limits::SCRIPT_BYTES_MAX;
 use callboard_fleet::Fleet;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Semaphore, broadcast, mpsc, oneshot};
+use tokio::sync::{Semaphore, broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::{Refused, Request, Response};
@@ -118,7 +118,7 @@ impl Control {
         let operation = Box::new(operation);
         let stopped = || Response::from(Refused::new("the desktop is stopping"));
         let message = Message::Operate { operation, reply };
-        if self.messages.send(message).await.is_err() {
+        if self.messages.send(message).is_err() {
             return stopped();
         }
         answer.await.unwrap_or_else(|_| stopped())

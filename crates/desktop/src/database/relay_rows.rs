@@ -320,3 +320,77 @@ fn begin_row_if_none(
     }
     begin_row(transaction, command, id, now_ms)
 }
+
+#[cfg(test)]
+mod tests {
+    use callboard_domain::{FinalStatus, ProjectId, Report};
+
+    use super::*;
+
+    const EXECUTION: ExecutionId = ExecutionId::from_bytes([2; 16]);
+
+    fn command() -> Command {
+        Command {
+            id: CommandId::from_bytes([1; 16]),
+            project_id: ProjectId::from_bytes([3; 16]),
+            graph_session_id: GraphSessionId::from_bytes([4; 16]),
+            slug: "echo".into(),
+        }
+    }
+
+    #[test]
+    fn on_a_full_disk_nothing_of_a_completion_is_stored_and_later_all_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut database = Database::open(&folder.path().join("desktop.db")).unwrap();
+        let command = command();
+        database
+            .record_starting(&command, "{}", EXECUTION, 0)
+            .unwrap();
+        let completion = Completion {
+            execution_id: Some(EXECUTION),
+            status: FinalStatus::Completed,
+            report: Report {
+                result: Some(format!("\"{}\"", "x".repeat(90_000))),
+                ..Report::default()
+            },
+        };
+        database.set_full(true);
+        let refused = database
+            .record_done(&command, &completion, None, 1)
+            .unwrap_err();
+        assert_eq!(
+            refused.sqlite_error_code(),
+            Some(rusqlite::ErrorCode::DiskFull)
+        );
+        assert_eq!(
+            database.seen_row(command.id),
+            Ok(Some(Seen::Starting(EXECUTION)))
+        );
+        assert_eq!(database.outbox_ids(), Ok(vec![]));
+
+        database.set_full(false);
+        database
+            .record_done(&command, &completion, None, 2)
+            .unwrap();
+        assert_eq!(database.seen_row(command.id), Ok(Some(Seen::Done)));
+        assert_eq!(database.outbox_ids(), Ok(vec![command.id]));
+    }
+
+    #[test]
+    fn a_command_without_shares_does_not_become_running() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut database = Database::open(&folder.path().join("desktop.db")).unwrap();
+        let command = command();
+        database
+            .record_starting(&command, "{}", EXECUTION, 0)
+            .unwrap();
+        let grant = database.record_running(&command, EXECUTION, 1);
+        assert_eq!(grant, Ok(Grant::Withdrawn));
+        assert_eq!(
+            database.seen_row(command.id),
+            Ok(Some(Seen::Starting(EXECUTION)))
+        );
+        let again = database.record_starting(&command, "{}", EXECUTION, 2);
+        assert!(again.is_err(), "a known command is not begun again");
+    }
+}
