@@ -78,3 +78,18 @@ pub(crate) fn private_file(path: &Path) -> Result<File, OpenError> {
         .open(path)
         .map_err(|source| OpenError::files(path, source))
 }
+
+/// Makes the names of new files outlive a power cut, where the system lets a folder be synced.
+pub(crate) fn sync_folder(path: &Path) -> Result<(), OpenError> {
+    #[cfg(unix)]
+    if let Some(folder) = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    {
+        let synced = File::open(folder).and_then(|folder| folder.sync_all());
+        synced.map_err(|source| OpenError::files(folder, source))?;
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}

@@ -117,9 +117,15 @@ statements! {
          ORDER BY m.position, s.desktop_id, s.position
          LIMIT 1";
 
-    RUN_OF_CONNECTION = runs!("WHERE r.command_id = ?2 AND r.connection_id = ?1");
+    RUN_OF_CONNECTION = runs!(
+        "CROSS JOIN connections c ON c.id = r.connection_id
+         WHERE r.command_id = ?2 AND r.connection_id = ?1 AND c.revoked_at IS NULL"
+    );
     RUN_OF_DESKTOP = runs!("WHERE r.command_id = ?2 AND r.desktop_id = ?1");
-    RUN_BY_KEY = runs!("WHERE r.connection_id = ?1 AND r.idempotency_key = ?2");
+    RUN_BY_KEY = runs!(
+        "CROSS JOIN connections c ON c.id = r.connection_id
+         WHERE r.connection_id = ?1 AND r.idempotency_key = ?2 AND c.revoked_at IS NULL"
+    );
     WAITING_RUNS = runs!(
         "WHERE r.desktop_id = ?1 AND r.project_id = ?2 AND r.started_at IS NULL
            AND r.due_at IS NOT NULL

@@ -80,6 +80,7 @@ impl SqliteStore {
         }
         let connection = open::writer(path, lock.is_some())?;
         let readers = Readers::open(path)?;
+        files::sync_folder(path)?;
         let writer = Writer::start(connection).map_err(|source| OpenError::files(path, source))?;
         Ok(Self(Arc::new(Shell::File {
             readers,

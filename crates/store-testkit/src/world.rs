@@ -243,6 +243,15 @@ impl<S: Store> World<S> {
         self.store.run(key(row), now).await.unwrap()
     }
 
+    /// The command as its desktop sees it at `now`, whoever may still read it.
+    pub async fn told(&self, row: &RunRow, now: Timestamp) -> RunRow {
+        let (desktop_id, command_id) = (row.desktop_id, row.command_id);
+        let told = self
+            .store
+            .report_progress(desktop_id, command_id, None, None, now);
+        told.await.unwrap()
+    }
+
     /// A data folder's id.
     pub fn worker(&self) -> WorkerId {
         WorkerId::from_bytes(self.id())

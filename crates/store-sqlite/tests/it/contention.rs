@@ -81,6 +81,8 @@ fn reads_answer_while_somebody_else_holds_the_write_lock() {
         store.note_seen(vec![]).await.unwrap();
         store.ready().await.unwrap();
         assert_eq!(store.commit_count(), commits, "none of them wrote");
+        let beside = SqliteStore::open_beside(&path).unwrap();
+        assert_eq!(beside.projects(owner).await.unwrap().len(), 1);
         other.execute_batch("ROLLBACK").unwrap();
     });
 }

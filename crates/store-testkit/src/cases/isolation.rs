@@ -112,16 +112,32 @@ pub(super) async fn a_revoked_connection_is_an_unknown_one<S: Store>(world: Worl
     let (connection_id, project_id) = (workspace.connection.id, workspace.project.id);
     let sessions = world.store.sessions(connection_id, project_id, 50).await;
     assert_eq!(sessions.unwrap(), None);
-    let revoked = world
-        .store
-        .queue_run(world.request(&workspace, "another-key"))
-        .await;
-    let stranger = callboard_store::QueueRun {
-        connection_id: callboard_domain::ConnectionId::from_bytes([9; 16]),
-        ..world.request(&workspace, "another-key")
+    let stranger = callboard_domain::ConnectionId::from_bytes([9; 16]);
+    for idempotency_key in ["the-first-key", "another-key"] {
+        let request = world.request(&workspace, idempotency_key);
+        let unknown = callboard_store::QueueRun {
+            connection_id: stranger,
+            ..request.clone()
+        };
+        let revoked = world.store.queue_run(request).await;
+        assert_eq!(seen(&revoked), seen(&world.store.queue_run(unknown).await));
+        assert!(revoked.is_err());
+    }
+    let unknown = RunKey {
+        connection_id: stranger,
+        command_id: row.command_id,
     };
-    assert_eq!(seen(&revoked), seen(&world.store.queue_run(stranger).await));
-    assert!(revoked.is_err());
+    let read = world.store.run(key(&row), at(2_000)).await;
+    assert_eq!(
+        seen(&read),
+        seen(&world.store.run(unknown, at(2_000)).await)
+    );
+    assert_eq!(read.unwrap(), None);
+    let cancel = world.store.request_cancel(key(&row), at(2_000)).await;
+    let expected = world.store.request_cancel(unknown, at(2_000)).await;
+    assert_eq!(seen(&cancel), seen(&expected));
+    assert!(cancel.is_err());
+
     let completion = completed(execution_id, "1");
     let stored = world
         .store
@@ -132,12 +148,4 @@ pub(super) async fn a_revoked_connection_is_an_unknown_one<S: Store>(world: Worl
         .store
         .start_run(row.desktop_id, row.command_id, taken, at(4_000));
     assert!(again.await.is_err());
-    assert!(
-        world
-            .store
-            .run(key(&row), at(4_000))
-            .await
-            .unwrap()
-            .is_some()
-    );
 }

@@ -198,11 +198,11 @@ pub(super) async fn revoking_ends_what_waits_and_asks_what_runs_to_stop<S: Store
         (waiting.command_id, Status::Cancelled, false),
     ];
     assert_eq!(changed, expected);
-    let read = world.read(&waiting, at(1_001)).await.unwrap();
-    let error = read.run.end().unwrap().report.error.clone();
+    let told = world.told(&waiting, at(1_001)).await;
+    let error = told.run.end().unwrap().report.error.clone();
     assert_eq!(error.as_deref(), Some(NO_LONGER_SHARED));
-    assert_eq!(world.read(&done, at(1_001)).await, Some(done));
-    let running = world.read(&running, at(1_001)).await.unwrap();
+    assert_eq!(world.told(&done, at(1_001)).await, done);
+    let running = world.told(&running, at(1_001)).await;
     assert_eq!(running.run.execution().unwrap().id, execution_id);
 }
 
