@@ -199,6 +199,10 @@ fn open_database(data_dir: &std::path::Path, fresh_worker: String) -> Result<Sto
             found,
             known,
         },
+        OpenFailure::File(source) => OpenError::Folder {
+            path: data_dir.to_owned(),
+            source,
+        },
         OpenFailure::Sqlite(error) => OpenError::Database {
             path: data_dir.to_owned(),
             reason: error.to_string(),

@@ -34,6 +34,9 @@ pub(crate) enum OpenFailure {
     /// A later program wrote it.
     #[error("version {found} is newer than {known}")]
     Newer { found: u32, known: u32 },
+    /// The system said no.
+    #[error(transparent)]
+    File(#[from] std::io::Error),
     /// SQLite said no.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
@@ -48,6 +51,7 @@ pub(crate) struct Database {
 impl Database {
     /// Opens or creates the file and brings it to the present version.
     pub(crate) fn open(path: &Path) -> std::result::Result<Self, OpenFailure> {
+        make_private(path)?;
         let mut connection = Connection::open(path)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         // A completion that was announced as stored survives a power cut.
@@ -126,6 +130,19 @@ impl Database {
     }
 }
 
+/// Results and arguments are the owner's alone, whatever the folder's mode is. SQLite gives the
+/// files beside it the same mode.
+fn make_private(path: &Path) -> std::result::Result<(), OpenFailure> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)?;
+    Ok(())
+}
+
 fn migrate(connection: &mut Connection) -> std::result::Result<(), OpenFailure> {
     let transaction = connection.transaction()?;
     let found: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -202,6 +219,22 @@ mod tests {
         drop(database);
         let refused = Database::open(&path).unwrap_err();
         assert!(matches!(refused, OpenFailure::Newer { found: 99, .. }));
+    }
+
+    #[test]
+    fn the_files_are_the_owners_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::open(&folder.path().join(FILE_NAME)).unwrap();
+        database.setting_or("worker_id", || "one".into()).unwrap();
+        let files = std::fs::read_dir(folder.path()).unwrap();
+        let modes: Vec<_> = files
+            .map(|file| file.unwrap().metadata().unwrap().permissions().mode() & 0o777)
+            .collect();
+        assert!(
+            modes.len() > 1 && modes.iter().all(|mode| *mode == 0o600),
+            "{modes:?}"
+        );
     }
 
     #[test]

@@ -16,6 +16,7 @@ crate::suite![
     killed_before_every_step_a_run_ends_once_and_the_outbox_empty,
     killed_while_the_engine_works_the_run_fails_and_the_next_one_runs,
     a_run_by_hand_that_was_cut_off_is_failed_in_the_history,
+    a_disk_that_takes_no_result_loses_none_and_fetches_nothing_more,
     the_desktop_listens_on_no_port,
 ];
 
@@ -146,6 +147,47 @@ fn a_run_by_hand_that_was_cut_off_is_failed_in_the_history() {
         let run = here.run(execution_id).await;
         assert_eq!(run.summary.error.as_deref(), Some(DESKTOP_RESTARTED));
         here.stop().await;
+    });
+}
+
+fn a_disk_that_takes_no_result_loses_none_and_fetches_nothing_more() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let hub = Hub::start().await;
+        let mut process = Process::start(folder.path(), &hub.url, None);
+        let body = "await sleep(500); return 'x'.repeat(90000);";
+        share_here(&mut process, folder.path(), "large", body).await;
+        hub.listed(HOME, &["large"]).await;
+        let mut watch = process.watch(folder.path()).await;
+        let first = hub.queue(HOME, "large", "{}");
+        hub.until("the engine has it", |inner| inner.controls.last().map(drop))
+            .await;
+        let second = hub.queue(HOME, "large", "{}");
+        process.fill_disk(true).await;
+        loop {
+            let event = watch.next().await.unwrap().expect("the desktop runs");
+            if matches!(event, Activity::DiskTrouble { .. }) {
+                break;
+            }
+        }
+        let client = &mut process.client(folder.path()).await;
+        let Response::Status(status) = ask(client, Request::Status).await else {
+            panic!("a status");
+        };
+        assert!(status.disk.is_some(), "it says why");
+        assert_eq!(status.unsaved_results, 1);
+        hub.with(|inner| {
+            assert_eq!(inner.commands[&first].run.status(), Status::Running);
+            assert_eq!(inner.commands[&second].run.status(), Status::Queued);
+        });
+        process.fill_disk(false).await;
+        hub.reaches(first, Status::Completed).await;
+        hub.reaches(second, Status::Completed).await;
+        assert_eq!(
+            hub.report(first).result.map(|text| text.len()),
+            Some(90_002)
+        );
+        process.kill().await;
     });
 }
 

@@ -6,11 +6,22 @@ use std::process::{ExitCode, Stdio};
 use callboard_ambient::{Clock, Entropy};
 use callboard_desktop::control::{Client, ConnectError, Watch};
 use callboard_desktop::{Desktop, Step};
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
 use crate::here::config;
+
+/// Makes the desktop's disk refuse every write that a file would grow by.
+const FULL: &str = "full";
+const ROOMY: &str = "roomy";
+
+fn limit_files(full: bool) {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let (_, hard) = getrlimit(Resource::RLIMIT_FSIZE).unwrap();
+    let soft = if full { 1 } else { hard };
+    setrlimit(Resource::RLIMIT_FSIZE, soft, hard).unwrap();
+}
 
 /// What the desktop process does: works until its standard input ends or it is killed.
 pub(crate) fn desktop_main(arguments: &[String]) -> ExitCode {
@@ -25,8 +36,10 @@ pub(crate) fn desktop_main(arguments: &[String]) -> ExitCode {
         let opened = Desktop::open(config, Clock::system(), Entropy::system()).await;
         let shutdown = CancellationToken::new();
         let run = tokio::spawn(opened.unwrap().run(shutdown.clone()));
-        let mut rest = Vec::new();
-        drop(tokio::io::stdin().read_to_end(&mut rest).await);
+        let mut commands = BufReader::new(tokio::io::stdin()).lines();
+        while let Ok(Some(command)) = commands.next_line().await {
+            limit_files(command == FULL);
+        }
         shutdown.cancel();
         run.await
     });
@@ -41,7 +54,11 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(data_dir: &Path, hub_url: &str, halt_before: Option<Step>) -> Self {
-        let child = Command::new(std::env::current_exe().unwrap())
+        // A write beyond the limit is an error to the desktop only while its signal is ignored,
+        // which a process inherits.
+        let child = Command::new("sh")
+            .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
+            .arg(std::env::current_exe().unwrap())
             .arg(crate::DESKTOP)
             .arg(data_dir)
             .arg(hub_url)
@@ -57,6 +74,12 @@ impl Process {
     /// SIGKILL, and the end of the process.
     pub(crate) async fn kill(mut self) {
         self.child.kill().await.unwrap();
+    }
+
+    pub(crate) async fn fill_disk(&mut self, full: bool) {
+        let line = format!("{}\n", if full { FULL } else { ROOMY });
+        let stdin = self.child.stdin.as_mut().unwrap();
+        stdin.write_all(line.as_bytes()).await.unwrap();
     }
 
     /// Connects as the command line does, as soon as the desktop listens.
