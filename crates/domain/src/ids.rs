@@ -17,6 +17,10 @@ macro_rules! uuid_ids {
         pub struct $name(Uuid);
 
         impl $name {
+            /// An id that nothing has: what a malformed one is looked up as, so that it takes the
+            /// same way as an unknown one.
+            pub const UNKNOWN: Self = Self(Uuid::nil());
+
             /// Wraps 16 bytes that came from `ambient`.
             pub const fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(Uuid::from_bytes(bytes))
@@ -66,6 +70,9 @@ uuid_ids! {
 pub struct GraphSessionId(u128);
 
 impl GraphSessionId {
+    /// An id that no session has: what a malformed one is looked up as.
+    pub const UNKNOWN: Self = Self(0);
+
     /// Wraps 16 bytes that came from `ambient`.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(u128::from_be_bytes(bytes))

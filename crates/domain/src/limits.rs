@@ -22,8 +22,6 @@ pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 128;
 pub const SESSIONS_PER_PROJECT_MAX: usize = 100;
 /// Most sessions that `list_graph_sessions` returns, and its default (mission §2, hub §2).
 pub const LIST_LIMIT_MAX: u64 = 50;
-/// Longest id that a tool reads, in code points; every real id is shorter.
-pub const ID_CHARS_MAX: usize = 64;
 /// Longest name of a project, desktop, connection or Graph, in UTF-16 units.
 pub const NAME_UTF16_MAX: usize = 200;
 /// Longest description of a Graph, in UTF-16 units.
@@ -51,9 +49,7 @@ pub const SILENT_DESKTOP_MS: u64 = 7 * DAY_MS;
 pub const FIRST_CHECK_SECONDS: u64 = 20;
 /// `then_every_seconds` (hub §2).
 pub const THEN_EVERY_SECONDS: u64 = 15;
-/// How often the hub stores when desktops were last seen, at most.
-pub const PRESENCE_FLUSH_MS: u64 = 15 * SECOND_MS;
-/// Time between two sweeps of what became due.
+/// Time between two sweeps, which also store when desktops were last seen.
 pub const SWEEP_INTERVAL_MS: u64 = 15 * SECOND_MS;
 /// Most rows that one sweep transaction moves.
 pub const SWEEP_ROWS_MAX: usize = 256;
@@ -61,6 +57,10 @@ pub const SWEEP_ROWS_MAX: usize = 256;
 pub const COMMANDS_PER_SYNC_MAX: usize = 50;
 /// Most projects named in one wake-up call.
 pub const WAKE_PROJECTS_MAX: usize = 200;
+/// Longest that a stopping hub waits for calls that do not end by themselves.
+pub const SHUTDOWN_DRAIN_MS: u64 = 5 * SECOND_MS;
+/// Longest that a hub waits for the rest of a request that has begun.
+pub const REQUEST_READ_MS_MAX: u64 = 30 * SECOND_MS;
 /// Longest that a desktop waits for running work at shutdown (desktop §1).
 pub const SHUTDOWN_GRACE_MS: u64 = 30 * SECOND_MS;
 
@@ -77,6 +77,8 @@ pub const SESSION_NOT_FOUND: &str = "Graph session not found or access removed";
 pub const PROJECT_NOT_FOUND: &str = "Project not found or access removed";
 /// Why a command whose consent is gone ends cancelled (mission §3.3).
 pub const NO_LONGER_SHARED: &str = "Graph session is no longer shared with this project";
+/// Why a command expired that nobody started (hub §2).
+pub const NOBODY_STARTED: &str = "no desktop started it within 7 days";
 /// Why a running command of a silent or revoked desktop fails (hub §2).
 pub const DESKTOP_SILENT: &str = "desktop did not report back";
 /// Why a run fails whose desktop was killed while it worked (hub §3).
@@ -89,7 +91,10 @@ const _: () = {
         "a desktop that only polls must look online"
     );
     assert!(WAKE_HOLD_MS_MAX < ONLINE_WINDOW_MS);
-    assert!(PRESENCE_FLUSH_MS < SILENT_DESKTOP_MS);
+    assert!(
+        SWEEP_INTERVAL_MS < ONLINE_WINDOW_MS,
+        "signs of life are stored in time"
+    );
     assert!(IDEMPOTENCY_KEY_CHARS_MIN < IDEMPOTENCY_KEY_CHARS_MAX);
     assert!(
         ERROR_UTF16_MAX < RESULT_UTF16_MAX,
@@ -103,5 +108,42 @@ const _: () = {
         RESULT_UTF16_MAX * 6 < BODY_BYTES_MAX,
         "nor a result, however it is escaped"
     );
-    assert!(ID_CHARS_MAX >= 36);
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_published_numbers_are_these() {
+        assert_eq!(
+            (RESULT_UTF16_MAX, ERROR_UTF16_MAX, ARGUMENTS_UTF16_MAX),
+            (100_000, 2_000, 100_000)
+        );
+        assert_eq!(
+            (IDEMPOTENCY_KEY_CHARS_MIN, IDEMPOTENCY_KEY_CHARS_MAX),
+            (8, 128)
+        );
+        assert_eq!((SESSIONS_PER_PROJECT_MAX, LIST_LIMIT_MAX), (100, 50));
+        assert_eq!((SYNC_INTERVAL_MS, CONTROL_INTERVAL_MS), (20_000, 3_000));
+        assert_eq!(
+            (WAKE_HOLD_MS_MAX, WAIT_SECONDS_MAX, ONLINE_WINDOW_MS),
+            (25_000, 40, 60_000)
+        );
+        assert_eq!(
+            (QUEUED_EXPIRY_MS, SILENT_DESKTOP_MS),
+            (604_800_000, 604_800_000)
+        );
+        assert_eq!((FIRST_CHECK_SECONDS, THEN_EVERY_SECONDS), (20, 15));
+    }
+
+    #[test]
+    fn the_published_sentences_are_these() {
+        assert_eq!(
+            NO_LONGER_SHARED,
+            "Graph session is no longer shared with this project"
+        );
+        assert_eq!(DESKTOP_SILENT, "desktop did not report back");
+        assert_eq!(DESKTOP_RESTARTED, "desktop restarted");
+    }
+}

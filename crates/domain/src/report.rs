@@ -184,6 +184,19 @@ mod tests {
     }
 
     #[test]
+    fn the_published_largest_text_fits_and_one_character_more_does_not() {
+        // 99,899 characters were published for an envelope of 101: two quotes and 99 of fields.
+        for unit in ["a", "\u{65e5}"] {
+            let text = |count: usize| format!("\"{}\"", unit.repeat(count));
+            let envelope = utf16_len(&payload(""));
+            let count = 99_899 + 99 - envelope;
+            assert_eq!(utf16_len(&payload(&text(count))), 100_000);
+            assert!(report(text(count)).is_within_bounds(FinalStatus::Completed));
+            assert!(!report(text(count + 1)).is_within_bounds(FinalStatus::Completed));
+        }
+    }
+
+    #[test]
     fn every_field_changes_the_digest() {
         let base = report("1".into());
         let status = FinalStatus::Completed;

@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use callboard_ambient::Clock;
 use callboard_hub::{Hold, HubError, Patience, Reply, Signals};
+use futures::future::select_all;
 use tokio_util::sync::CancellationToken;
 
 /// Asks `use_case` until it answers: again as soon as something that it watches moved, at its
-/// deadline, and at once when the hub stops, where the present answer must do.
+/// deadline, and at once when one of `ends` is cancelled (the hub stops, or nobody listens any
+/// more), where the present answer must do.
 pub(crate) async fn until_done<T, Asking>(
     signals: &Signals,
     clock: &Clock,
-    shutdown: &CancellationToken,
+    ends: &[&CancellationToken],
     mut use_case: impl FnMut(Option<Patience>) -> Asking,
 ) -> Result<T, HubError>
 where
@@ -24,12 +26,8 @@ where
             Reply::Done(answer) => return Ok(answer),
             Reply::Hold(hold) => hold,
         };
-        let stopped = wait(signals, clock, shutdown, &hold).await;
-        let deadline_ms = if stopped {
-            0
-        } else {
-            hold.patience.deadline_ms
-        };
+        let ended = wait(signals, clock, ends, &hold).await;
+        let deadline_ms = if ended { 0 } else { hold.patience.deadline_ms };
         patience = Some(Patience {
             deadline_ms,
             ..hold.patience
@@ -37,27 +35,26 @@ where
     }
 }
 
-/// Waits for the first of: a watched topic moved, the deadline, the end of the hub (then true).
-async fn wait(signals: &Signals, clock: &Clock, shutdown: &CancellationToken, hold: &Hold) -> bool {
+/// Waits for the first of: a watched topic moved, the deadline, an end (then true).
+async fn wait(signals: &Signals, clock: &Clock, ends: &[&CancellationToken], hold: &Hold) -> bool {
     let left_ms = hold
         .patience
         .deadline_ms
         .saturating_sub(clock.monotonic_ms());
-    let changes = hold
-        .watches
-        .iter()
-        .map(|watch| Box::pin(signals.changed(*watch)));
-    // Without a watch there is nothing to select from; the deadline alone decides.
-    let changed = async {
-        if hold.watches.is_empty() {
-            std::future::pending::<()>().await;
-        }
-        futures::future::select_all(changes).await;
-    };
+    let changes = hold.watches.iter().map(|watch| signals.changed(*watch));
     tokio::select! {
         biased;
-        () = shutdown.cancelled() => true,
-        () = changed => false,
+        () = any(ends.iter().map(|end| end.cancelled())) => true,
+        () = any(changes) => false,
         () = tokio::time::sleep(Duration::from_millis(left_ms)) => false,
     }
+}
+
+/// Ends with the first of `futures`; never, when there is none.
+async fn any<F: Future<Output = ()>>(futures: impl Iterator<Item = F>) {
+    let pinned: Vec<_> = futures.map(Box::pin).collect();
+    if pinned.is_empty() {
+        return std::future::pending().await;
+    }
+    select_all(pinned).await;
 }

@@ -1,11 +1,17 @@
 //! The relay API: one handler a call, each no more than reading, asking the hub, writing.
+//!
+//! What a desktop reports is carried out even when the desktop hangs up meanwhile: what was
+//! committed is also signalled to whoever waits for it.
+
+use std::future::Future;
 
 use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, State};
-use axum::response::Response;
-use callboard_domain::WorkerId;
-use callboard_hub::{HubError, Worker};
-use callboard_store::Store;
+use axum::response::{IntoResponse as _, Response};
+use callboard_domain::{Refusal, WorkerId};
+use callboard_hub::HubError;
+use callboard_store::{Desktop, Store};
 use callboard_wire::{Problem, WORKER_HEADER};
 use http::{HeaderMap, StatusCode};
 use serde::Serialize;
@@ -15,106 +21,120 @@ use crate::SharedHub;
 use crate::hold::until_done;
 use crate::reply::{bearer, json, problem};
 
+/// The body of a call, or why it could not be read.
+type Body = Result<Bytes, BytesRejection>;
+/// The command id in the path, or why it could not be read.
+type Command = Result<Path<String>, PathRejection>;
+
 /// `GET /api/v1/desktop`.
 pub(crate) async fn desktop<S: Store>(
     State(shared): State<SharedHub<S>>,
     headers: HeaderMap,
 ) -> Response {
-    answer(
-        async {
-            let worker = worker(&shared, &headers).await?;
-            Ok(shared.hub.desktop_info(&worker).await?)
-        }
-        .await,
-    )
+    carry_out(async move {
+        let desktop = caller(&shared, &headers).await?;
+        Ok(shared.hub.desktop_info(&desktop).await?)
+    })
+    .await
 }
 
 /// `POST …/sync`.
 pub(crate) async fn sync<S: Store>(
     State(shared): State<SharedHub<S>>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Response {
-    answer(
-        async {
-            let worker = worker(&shared, &headers).await?;
-            Ok(shared.hub.sync(&worker, read(&body)?).await?)
-        }
-        .await,
-    )
+    carry_out(async move {
+        let desktop = caller(&shared, &headers).await?;
+        Ok(shared.hub.sync(&desktop, read(body)?).await?)
+    })
+    .await
 }
 
 /// `POST …/commands/{id}/start`.
 pub(crate) async fn start<S: Store>(
     State(shared): State<SharedHub<S>>,
-    Path(command_id): Path<String>,
+    command: Command,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Response {
-    answer(
-        async {
-            let worker = worker(&shared, &headers).await?;
-            Ok(shared.hub.start(&worker, &command_id, read(&body)?).await?)
-        }
-        .await,
-    )
+    carry_out(async move {
+        let desktop = caller(&shared, &headers).await?;
+        Ok(shared
+            .hub
+            .start(&desktop, &named(command)?, read(body)?)
+            .await?)
+    })
+    .await
 }
 
 /// `POST …/commands/{id}/control`.
 pub(crate) async fn control<S: Store>(
     State(shared): State<SharedHub<S>>,
-    Path(command_id): Path<String>,
+    command: Command,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Response {
-    answer(
-        async {
-            let worker = worker(&shared, &headers).await?;
-            Ok(shared
-                .hub
-                .control(&worker, &command_id, read(&body)?)
-                .await?)
-        }
-        .await,
-    )
+    carry_out(async move {
+        let desktop = caller(&shared, &headers).await?;
+        Ok(shared
+            .hub
+            .control(&desktop, &named(command)?, read(body)?)
+            .await?)
+    })
+    .await
 }
 
 /// `POST …/commands/{id}/complete`.
 pub(crate) async fn complete<S: Store>(
     State(shared): State<SharedHub<S>>,
-    Path(command_id): Path<String>,
+    command: Command,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Response {
-    answer(
-        async {
-            let worker = worker(&shared, &headers).await?;
-            Ok(shared
-                .hub
-                .complete(&worker, &command_id, read(&body)?)
-                .await?)
-        }
-        .await,
-    )
+    carry_out(async move {
+        let desktop = caller(&shared, &headers).await?;
+        Ok(shared
+            .hub
+            .complete(&desktop, &named(command)?, read(body)?)
+            .await?)
+    })
+    .await
 }
 
-/// `POST …/wait`: the wake-up call.
+/// `POST …/wait`: the wake-up call. It writes nothing, so it ends with its caller.
 pub(crate) async fn wait<S: Store>(
     State(shared): State<SharedHub<S>>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Response {
-    answer(
-        async {
-            let worker = worker(&shared, &headers).await?;
-            let request = read(&body)?;
-            let hub = &shared.hub;
-            let _held = hub.presence().hold(worker.id, hub.clock().clone());
-            let asked = |patience| std::future::ready(hub.wait(&worker, &request, patience));
-            Ok(until_done(hub.signals(), hub.clock(), &shared.shutdown, asked).await?)
+    let waited = async {
+        let desktop = caller(&shared, &headers).await?;
+        let request = read(body)?;
+        let hub = &shared.hub;
+        let _held = hub.presence().hold(desktop.id);
+        let asked = |patience| std::future::ready(hub.wait(&desktop, &request, patience));
+        let ends = [&shared.shutdown];
+        Ok(until_done(hub.signals(), hub.clock(), &ends, asked).await?)
+    };
+    answer(waited.await)
+}
+
+/// Carries a call out to its end, whether or not its caller still listens.
+async fn carry_out<T: Serialize + Send + 'static>(
+    call: impl Future<Output = Result<T, Problem>> + Send + 'static,
+) -> Response {
+    match tokio::spawn(call).await {
+        Ok(result) => answer(result),
+        Err(error) => {
+            tracing::error!(%error, "a relay call ended unexpectedly");
+            problem(Problem::new(
+                500,
+                "internal",
+                "The hub failed. It is safe to try again.",
+            ))
         }
-        .await,
-    )
+    }
 }
 
 fn answer<T: Serialize>(result: Result<T, Problem>) -> Response {
@@ -125,7 +145,7 @@ fn answer<T: Serialize>(result: Result<T, Problem>) -> Response {
 }
 
 /// The desktop that calls.
-async fn worker<S: Store>(shared: &SharedHub<S>, headers: &HeaderMap) -> Result<Worker, Problem> {
+async fn caller<S: Store>(shared: &SharedHub<S>, headers: &HeaderMap) -> Result<Desktop, Problem> {
     let unauthorized = || {
         let detail = "The device token is missing, unknown or revoked. Make one on the hub with \
                       `callboard hub desktop create NAME`.";
@@ -139,14 +159,28 @@ async fn worker<S: Store>(shared: &SharedHub<S>, headers: &HeaderMap) -> Result<
         let detail = format!("The header `{WORKER_HEADER}` must name the data folder: a UUID.");
         Problem::new(400, "worker_missing", &detail)
     })?;
-    shared
-        .hub
-        .authenticate_desktop(token, worker_id)
-        .await?
-        .ok_or_else(unauthorized)
+    let known = shared.hub.authenticate_desktop(token, worker_id).await?;
+    known.ok_or_else(unauthorized)
 }
 
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, HubError> {
-    serde_json::from_slice(body)
-        .map_err(|error| HubError::Invalid(format!("The body is not such a request: {error}.")))
+/// The command that a path names; one that cannot be read is answered like an unknown one.
+fn named(command: Command) -> Result<String, Refusal> {
+    command.map(|Path(id)| id).map_err(|_| Refusal::RunNotFound)
+}
+
+fn read<T: DeserializeOwned>(body: Body) -> Result<T, Problem> {
+    let body = body.map_err(|rejection| match rejection.into_response().status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            Problem::new(413, "body_too_large", "The body is larger than 8 MiB.")
+        }
+        _ => Problem::new(
+            400,
+            "body_unreadable",
+            "The body could not be read to its end.",
+        ),
+    })?;
+    let read = serde_json::from_slice(&body);
+    read.map_err(|error| {
+        HubError::Invalid(format!("The body is not such a request: {error}.")).into()
+    })
 }

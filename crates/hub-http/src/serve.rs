@@ -1,13 +1,14 @@
 //! The router and the server around it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::{get, post};
-use callboard_domain::limits::BODY_BYTES_MAX;
+use callboard_domain::limits::{BODY_BYTES_MAX, SHUTDOWN_DRAIN_MS};
 use callboard_hub::Hub;
 use callboard_store::Store;
 use callboard_wire::Problem;
@@ -54,7 +55,8 @@ pub fn router<S: Store>(
         .layer(from_fn_with_state(shared, guard::own_host_only::<S>))
 }
 
-/// Serves `router` on `listener` until `shutdown` is cancelled and every open call has answered.
+/// Serves `router` on `listener` until `shutdown` is cancelled and every open call has answered,
+/// or [`SHUTDOWN_DRAIN_MS`] after it: a client that never finishes its request holds nothing up.
 ///
 /// # Errors
 /// What accepting connections fails with.
@@ -63,9 +65,15 @@ pub async fn serve(
     router: Router,
     shutdown: CancellationToken,
 ) -> std::io::Result<()> {
-    axum::serve(listener, router)
-        .with_graceful_shutdown(shutdown.cancelled_owned())
-        .await
+    let stop = shutdown.clone().cancelled_owned();
+    let drained = async {
+        shutdown.cancelled().await;
+        tokio::time::sleep(Duration::from_millis(SHUTDOWN_DRAIN_MS)).await;
+    };
+    tokio::select! {
+        served = axum::serve(listener, router).with_graceful_shutdown(stop) => served,
+        () = drained => Ok(()),
+    }
 }
 
 async fn not_found() -> Response {

@@ -39,7 +39,7 @@ impl<S: Store> Hub<S> {
         if callboard_store::rules::bind_worker(desktop.worker_id, worker_id)? {
             self.store.bind_worker(desktop.id, worker_id).await?;
         }
-        self.presence.saw(desktop.id, self.clock.now());
+        self.presence.saw(desktop.id);
         Ok(Some(desktop))
     }
 }

@@ -92,14 +92,9 @@ impl<S: Store> Hub<S> {
     /// # Errors
     /// [`HubError::Unavailable`].
     pub async fn desktops(&self) -> Result<Vec<DesktopSummary>, HubError> {
-        let (desktops, now) = (
-            self.store.desktops(self.owner().await?).await?,
-            self.clock.now(),
-        );
+        let desktops = self.store.desktops(self.owner().await?).await?;
         let summary = |desktop: Desktop| DesktopSummary {
-            online: self
-                .presence
-                .is_online(desktop.id, desktop.last_seen_at, now),
+            online: self.presence.is_online(desktop.id, desktop.last_seen_at),
             last_seen_at: self.presence.last_seen_at(desktop.id, desktop.last_seen_at),
             desktop,
         };

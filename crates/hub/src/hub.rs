@@ -1,7 +1,10 @@
 //! The hub itself: a store, a clock, a source of ids, and who waits.
 
+use std::sync::Mutex;
+
 use callboard_ambient::{Clock, Entropy};
 
+use crate::sweep::Sweeps;
 use crate::{Presence, Signals};
 
 /// All use cases. Share it behind an `Arc`.
@@ -12,18 +15,21 @@ pub struct Hub<S> {
     pub(crate) entropy: Entropy,
     pub(crate) signals: Signals,
     pub(crate) presence: Presence,
+    pub(crate) sweeps: Mutex<Sweeps>,
 }
 
 impl<S> Hub<S> {
     /// A hub over `store`.
     pub fn new(store: S, clock: Clock, entropy: Entropy) -> Self {
         let signals = Signals::new(&entropy);
+        let presence = Presence::new(clock.clone());
         Self {
             store,
             clock,
             entropy,
             signals,
-            presence: Presence::default(),
+            presence,
+            sweeps: Mutex::default(),
         }
     }
 

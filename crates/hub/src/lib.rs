@@ -20,5 +20,4 @@ pub use admin::{Created, DesktopSummary};
 pub use error::HubError;
 pub use hub::Hub;
 pub use presence::{HeldWake, Presence};
-pub use relay::Worker;
 pub use signals::{Hold, Patience, Reply, Signals, Topic, Watch};

@@ -17,23 +17,20 @@ use callboard_wire::relay::{
 
 use crate::{Hold, Hub, HubError, Patience, Reply, Topic};
 
-/// The desktop that calls, proven by its token and its data folder.
-pub type Worker = Desktop;
-
 impl<S: Store> Hub<S> {
     /// Who the desktop is, and its owner's projects.
     ///
     /// # Errors
     /// [`HubError::Unavailable`].
-    pub async fn desktop_info(&self, worker: &Worker) -> Result<DesktopInfo, HubError> {
-        let projects = self.store.projects(worker.owner_id).await?;
+    pub async fn desktop_info(&self, desktop: &Desktop) -> Result<DesktopInfo, HubError> {
+        let projects = self.store.projects(desktop.owner_id).await?;
         let info = |project: callboard_store::Project| ProjectInfo {
             project_id: project.id,
             name: project.name,
         };
         Ok(DesktopInfo {
-            desktop_id: worker.id,
-            name: worker.name.clone(),
+            desktop_id: desktop.id,
+            name: desktop.name.clone(),
             projects: projects.into_iter().map(info).collect(),
         })
     }
@@ -44,16 +41,16 @@ impl<S: Store> Hub<S> {
     /// [`Refusal::TooManySessions`], [`Refusal::ProjectNotFound`], [`HubError::Invalid`].
     pub async fn sync(
         &self,
-        worker: &Worker,
+        desktop: &Desktop,
         request: SyncRequest,
     ) -> Result<SyncResponse, HubError> {
         check_sessions(&request.sessions)?;
         let (project_id, now) = (request.project_id, self.clock.now());
         // Read before the commands, so that one queued in between moves it.
-        let revision = self.signals.revision(Topic::Work(worker.id, project_id));
+        let revision = self.signals.revision(Topic::Work(desktop.id, project_id));
         let synced = self
             .store
-            .sync(worker.id, project_id, request.sessions, now)
+            .sync(desktop.id, project_id, request.sessions, now)
             .await?;
         let handout = synced.handout;
         Ok(SyncResponse {
@@ -69,15 +66,15 @@ impl<S: Store> Hub<S> {
     /// Those of [`callboard_domain::graph_run::decide`], and [`Refusal::RunNotFound`].
     pub async fn start(
         &self,
-        worker: &Worker,
+        desktop: &Desktop,
         command_id: &str,
         request: StartRequest,
     ) -> Result<StartResponse, HubError> {
-        let command_id = parse_command(command_id)?;
+        let command_id = parse_command(command_id);
         let now = self.clock.now();
         let row = self
             .store
-            .start_run(worker.id, command_id, request.execution_id, now)
+            .start_run(desktop.id, command_id, request.execution_id, now)
             .await?;
         self.signals.moved(Topic::Run(command_id));
         Ok(StartResponse {
@@ -91,18 +88,18 @@ impl<S: Store> Hub<S> {
     /// [`Refusal::RunNotFound`]; [`Refusal::RunOver`] for one that ended without its desktop.
     pub async fn control(
         &self,
-        worker: &Worker,
+        desktop: &Desktop,
         command_id: &str,
         request: ControlRequest,
     ) -> Result<ControlResponse, HubError> {
-        let command_id = parse_command(command_id)?;
+        let command_id = parse_command(command_id);
         let phase = request
             .phase
             .map(|phase| cut_utf16(&phase, PHASE_UTF16_MAX).to_owned());
         let now = self.clock.now();
         let reported =
             self.store
-                .report_progress(worker.id, command_id, phase, request.progress, now);
+                .report_progress(desktop.id, command_id, phase, request.progress, now);
         let row = reported.await?;
         if row.run.status().is_terminal() {
             return Err(Refusal::RunOver.into());
@@ -118,15 +115,15 @@ impl<S: Store> Hub<S> {
     /// Those of [`callboard_domain::graph_run::decide`], and [`Refusal::RunNotFound`].
     pub async fn complete(
         &self,
-        worker: &Worker,
+        desktop: &Desktop,
         command_id: &str,
         request: CompleteRequest,
     ) -> Result<CompleteResponse, HubError> {
-        let command_id = parse_command(command_id)?;
+        let command_id = parse_command(command_id);
         let (completion, now) = (Completion::from(request), self.clock.now());
         let completed = self
             .store
-            .complete_run(worker.id, command_id, completion, now);
+            .complete_run(desktop.id, command_id, completion, now);
         let (row, replayed): (RunRow, bool) = completed.await?;
         self.signals.moved(Topic::Run(command_id));
         if !replayed {
@@ -142,7 +139,7 @@ impl<S: Store> Hub<S> {
     /// [`HubError::Invalid`] for too many projects.
     pub fn wait(
         &self,
-        worker: &Worker,
+        desktop: &Desktop,
         request: &WaitRequest,
         patience: Option<Patience>,
     ) -> Result<Reply<WaitResponse>, HubError> {
@@ -151,7 +148,7 @@ impl<S: Store> Hub<S> {
                 "`projects` holds at most {WAKE_PROJECTS_MAX} entries."
             )));
         }
-        let topic = |given: &ProjectRevision| Topic::Work(worker.id, given.project_id);
+        let topic = |given: &ProjectRevision| Topic::Work(desktop.id, given.project_id);
         let watches: Vec<_> = request
             .projects
             .iter()
@@ -178,8 +175,8 @@ impl<S: Store> Hub<S> {
     }
 }
 
-fn parse_command(command_id: &str) -> Result<CommandId, Refusal> {
-    command_id.parse().map_err(|_| Refusal::RunNotFound)
+fn parse_command(command_id: &str) -> CommandId {
+    command_id.parse().unwrap_or(CommandId::UNKNOWN)
 }
 
 fn check_sessions(sessions: &[SessionInfo]) -> Result<(), HubError> {
@@ -203,7 +200,8 @@ fn check_sessions(sessions: &[SessionInfo]) -> Result<(), HubError> {
         None => Ok(()),
         Some(session) => Err(HubError::Invalid(format!(
             "Session {} does not fit: a name has 1 to {NAME_UTF16_MAX} characters, a slug 1 to \
-             {SLUG_CHARS_MAX}, a description at most {DESCRIPTION_UTF16_MAX}.",
+             {SLUG_CHARS_MAX}, a description at most {DESCRIPTION_UTF16_MAX}, a status \
+             {NAME_UTF16_MAX}.",
             session.graph_session_id
         ))),
     }

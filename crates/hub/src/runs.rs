@@ -1,9 +1,10 @@
 //! The Graph tools: what a connection can list, start, read and cancel.
 
+use callboard_domain::graph_run::Status;
 use callboard_domain::limits::{
-    FIRST_CHECK_SECONDS, LIST_LIMIT_MAX, THEN_EVERY_SECONDS, WAIT_SECONDS_MAX,
+    FIRST_CHECK_SECONDS, LIST_LIMIT_MAX, NOBODY_STARTED, THEN_EVERY_SECONDS, WAIT_SECONDS_MAX,
 };
-use callboard_domain::{CommandId, Digest, GraphSessionId, ProjectId, Refusal, Timestamp};
+use callboard_domain::{CommandId, Digest, GraphSessionId, ProjectId, Refusal};
 use callboard_store::{Connection, QueueRun, RunKey, RunRow, SessionRow, Store};
 use callboard_wire::relay::ProjectInfo;
 use callboard_wire::tools::{
@@ -37,19 +38,19 @@ impl<S: Store> Hub<S> {
         project_id: &str,
         limit: Option<u64>,
     ) -> Result<list_graph_sessions::Answer, HubError> {
-        let project_id: ProjectId = project_id.parse().map_err(|_| Refusal::ProjectNotFound)?;
+        let project_id = project_id.parse().unwrap_or(ProjectId::UNKNOWN);
         let limit = limit.unwrap_or(LIST_LIMIT_MAX).min(LIST_LIMIT_MAX);
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let rows = self.store.sessions(caller.id, project_id, limit).await?;
-        let (rows, now) = (rows.ok_or(Refusal::ProjectNotFound)?, self.clock.now());
-        let sessions = rows.into_iter().map(|row| self.session(row, now)).collect();
+        let rows = rows.ok_or(Refusal::ProjectNotFound)?;
+        let sessions = rows.into_iter().map(|row| self.session(row)).collect();
         Ok(list_graph_sessions::Answer {
             project_id,
             sessions,
         })
     }
 
-    fn session(&self, row: SessionRow, now: Timestamp) -> list_graph_sessions::Session {
+    fn session(&self, row: SessionRow) -> list_graph_sessions::Session {
         let stored = row.desktop_last_seen_at;
         let last_seen_at = self
             .presence
@@ -57,7 +58,7 @@ impl<S: Store> Hub<S> {
             .map(rfc3339);
         let desktop = list_graph_sessions::Desktop {
             name: row.desktop_name,
-            online: self.presence.is_online(row.desktop_id, stored, now),
+            online: self.presence.is_online(row.desktop_id, stored),
             last_seen_at,
         };
         list_graph_sessions::Session {
@@ -77,9 +78,9 @@ impl<S: Store> Hub<S> {
         arguments: Map<String, Value>,
         idempotency_key: &str,
     ) -> Result<run_graph_session::Answer, HubError> {
-        let graph_session_id: GraphSessionId = graph_session_id
-            .parse()
-            .map_err(|_| Refusal::SessionNotFound)?;
+        // The key comes first: a malformed session under a known key is another request, too.
+        let asked_for = graph_session_id.as_bytes();
+        let graph_session_id = graph_session_id.parse().unwrap_or(GraphSessionId::UNKNOWN);
         let (arguments, now) = (Value::Object(arguments), self.clock.now());
         let canonical = canonical_json(&arguments);
         let request = QueueRun {
@@ -87,18 +88,19 @@ impl<S: Store> Hub<S> {
             connection_id: caller.id,
             graph_session_id,
             idempotency_key: idempotency_key.to_owned(),
-            request: Digest::of(&[&graph_session_id.to_bytes(), canonical.as_bytes()]),
+            request: Digest::of(&[asked_for, canonical.as_bytes()]),
             arguments: arguments.to_string(),
             now,
         };
         let queued = self.store.queue_run(request).await?;
         let row = queued.row;
+        // A replay signals, too: the first answer may have got lost before its signal.
+        self.signals
+            .moved(Topic::Work(row.desktop_id, row.project_id));
         if !queued.replayed {
-            self.signals
-                .moved(Topic::Work(row.desktop_id, row.project_id));
             tracing::info!(command.id = %row.command_id, "queued");
         }
-        let at_once = self.presence.is_woken_at_once(row.desktop_id, now);
+        let at_once = self.presence.is_woken_at_once(row.desktop_id);
         Ok(run_graph_session::Answer {
             command_id: row.command_id,
             status: row.run.status().to_string(),
@@ -108,8 +110,9 @@ impl<S: Store> Hub<S> {
         })
     }
 
-    /// `get_graph_run`: how a run stands. With `wait_seconds`, holds until its status changes;
-    /// the shell hands back the `patience` of the last [`Hold`].
+    /// `get_graph_run`: how a run stands. With `wait_seconds`, holds until its status is another
+    /// one than `seen_status`, or than at the beginning of the call; the shell hands back the
+    /// `patience` of the last [`Hold`].
     ///
     /// # Errors
     /// [`Refusal::RunNotFound`] for whatever is not this connection's run.
@@ -118,9 +121,10 @@ impl<S: Store> Hub<S> {
         caller: &Connection,
         command_id: &str,
         wait_seconds: u64,
+        seen_status: Option<&str>,
         patience: Option<Patience>,
     ) -> Result<Reply<get_graph_run::Answer>, HubError> {
-        let key = run_key(caller, command_id)?;
+        let key = run_key(caller, command_id);
         let watch = self.signals.watch(Topic::Run(key.command_id));
         let row = self
             .store
@@ -131,7 +135,7 @@ impl<S: Store> Hub<S> {
         let wait_ms = wait_seconds.min(WAIT_SECONDS_MAX) * 1_000;
         let patience = patience.unwrap_or_else(|| Patience {
             deadline_ms: now_ms.saturating_add(wait_ms),
-            first_seen: Some(status.to_string()),
+            first_seen: Some(seen_status.unwrap_or(status.as_str()).to_owned()),
         });
         let changed = patience.first_seen.as_deref() != Some(status.as_str());
         if changed || status.is_terminal() || now_ms >= patience.deadline_ms {
@@ -144,14 +148,17 @@ impl<S: Store> Hub<S> {
     }
 
     fn run_answer(&self, row: RunRow) -> Result<get_graph_run::Answer, HubError> {
-        let now = self.clock.now();
         let (run, status) = (&row.run, row.run.status());
         let report = run.end().map(|end| end.report.clone()).unwrap_or_default();
+        let expired = status == Status::Expired;
+        let error = report
+            .error
+            .or_else(|| expired.then(|| NOBODY_STARTED.to_owned()));
         let result = report.result.map(RawValue::from_string).transpose().map_err(|error| {
             tracing::error!(command.id = %row.command_id, %error, "a stored result is not JSON");
             HubError::Unavailable
         })?;
-        let running = status == callboard_domain::graph_run::Status::Running;
+        let running = status == Status::Running;
         let stored = row.desktop_last_seen_at;
         Ok(get_graph_run::Answer {
             command_id: row.command_id,
@@ -164,7 +171,7 @@ impl<S: Store> Hub<S> {
                 .map(|execution| rfc3339(execution.started_at)),
             finished_at: run.finished_at().map(rfc3339),
             desktop: get_graph_run::Desktop {
-                online: self.presence.is_online(row.desktop_id, stored, now),
+                online: self.presence.is_online(row.desktop_id, stored),
                 last_seen_at: self
                     .presence
                     .last_seen_at(row.desktop_id, stored)
@@ -174,7 +181,7 @@ impl<S: Store> Hub<S> {
             execution_id: run.execution().map(|execution| execution.id),
             result,
             result_truncated: report.result_truncated,
-            error: report.error,
+            error,
             total_tokens: report.total_tokens,
             reported_cost: report.reported_cost,
             next_check_after_seconds: (!status.is_terminal()).then_some(THEN_EVERY_SECONDS),
@@ -190,7 +197,7 @@ impl<S: Store> Hub<S> {
         caller: &Connection,
         command_id: &str,
     ) -> Result<cancel_graph_run::Answer, HubError> {
-        let key = run_key(caller, command_id)?;
+        let key = run_key(caller, command_id);
         let row = self.store.request_cancel(key, self.clock.now()).await?;
         self.signals.moved(Topic::Run(row.command_id));
         self.signals
@@ -203,10 +210,9 @@ impl<S: Store> Hub<S> {
     }
 }
 
-fn run_key(caller: &Connection, command_id: &str) -> Result<RunKey, Refusal> {
-    let command_id = command_id.parse().map_err(|_| Refusal::RunNotFound)?;
-    Ok(RunKey {
+fn run_key(caller: &Connection, command_id: &str) -> RunKey {
+    RunKey {
         connection_id: caller.id,
-        command_id,
-    })
+        command_id: command_id.parse().unwrap_or(CommandId::UNKNOWN),
+    }
 }

@@ -46,10 +46,7 @@ impl From<&Run> for RunColumns {
             started_at: run
                 .execution()
                 .map(|execution| execution.started_at.as_millis()),
-            cancel_requested_at: run
-                .execution()
-                .and_then(|execution| execution.cancel_requested_at)
-                .map(Timestamp::as_millis),
+            cancel_requested_at: run.cancel_requested_at().map(Timestamp::as_millis),
             finished_at: run.finished_at().map(Timestamp::as_millis),
             digest: end.map(|end| *end.digest.as_bytes()),
             result: report.result,
@@ -78,13 +75,18 @@ impl TryFrom<RunColumns> for Run {
             Timestamp::from_millis(columns.updated_at),
         );
         let finished_at = columns.finished_at.map(Timestamp::from_millis);
+        let cancel_requested_at = columns.cancel_requested_at.map(Timestamp::from_millis);
         let state = match (status, execution, finished_at, end(columns)) {
             (Status::Queued, _, _, _) => State::Queued,
             (Status::Expired, _, Some(finished_at), _) => State::Expired { finished_at },
             (Status::Running, Some(execution), _, _) => State::Running(execution),
             (Status::Completed, Some(execution), _, Some(end)) => State::Completed(execution, end),
             (Status::Failed, Some(execution), _, Some(end)) => State::Failed(execution, end),
-            (Status::Cancelled, execution, _, Some(end)) => State::Cancelled(execution, end),
+            (Status::Cancelled, Some(execution), _, Some(end)) => State::Cancelled(execution, end),
+            (Status::Cancelled, None, _, Some(end)) => State::Withdrawn {
+                cancel_requested_at,
+                end,
+            },
             (
                 Status::Running
                 | Status::Completed

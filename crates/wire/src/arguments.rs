@@ -7,6 +7,8 @@
 use callboard_domain::{TextBound, TextUnit, utf16_len};
 use serde_json::{Map, Value, json};
 
+use crate::canonical_json;
+
 /// One argument of a tool.
 #[derive(Debug, Clone, Copy)]
 pub struct Argument {
@@ -124,8 +126,9 @@ impl Kind {
                 .filter(|number| (min..=max).contains(number))
                 .map(Given::Integer),
             (Self::Object { utf16_max }, Value::Object(fields)) => {
-                let fits = utf16_len(&Value::Object(fields.clone()).to_string()) <= utf16_max;
-                fits.then_some(Given::Object(fields))
+                // As long as what `JSON.stringify` writes, where a whole number has no fraction.
+                let text = canonical_json(&Value::Object(fields.clone()));
+                (utf16_len(&text) <= utf16_max).then_some(Given::Object(fields))
             }
             (Self::Id | Self::Text(_) | Self::Object { .. }, _) => None,
         }

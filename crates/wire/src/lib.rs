@@ -9,6 +9,7 @@ pub mod relay;
 pub mod tools;
 
 mod canonical;
+mod present;
 mod problem;
 mod rfc3339;
 

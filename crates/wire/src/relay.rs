@@ -3,11 +3,13 @@
 use callboard_domain::graph_run::Completion;
 use callboard_domain::{
     CommandId, DesktopId, ExecutionId, FinalStatus, GraphSessionId, ProjectId, Report,
+    mend_surrogates,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::as_text;
+use crate::present::present;
 
 /// `GET /desktop`: who the caller is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -155,8 +157,12 @@ pub struct CompleteRequest {
     pub execution_id: Option<ExecutionId>,
     /// How it ended.
     pub status: CompletionStatus,
-    /// The result as the engine's own JSON text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The result as the engine's own JSON text; a Graph can return null.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "present"
+    )]
     pub result: Option<Box<RawValue>>,
     /// The result was too long to travel.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -205,9 +211,12 @@ impl From<CompletionStatus> for FinalStatus {
 }
 
 impl From<CompleteRequest> for Completion {
+    /// A lone half of a surrogate pair in the result becomes U+FFFD: no reader takes it otherwise.
     fn from(request: CompleteRequest) -> Self {
         let report = Report {
-            result: request.result.map(|raw| raw.get().to_owned()),
+            result: request
+                .result
+                .map(|raw| mend_surrogates(raw.get()).into_owned()),
             result_truncated: request.result_truncated,
             error: request.error,
             total_tokens: request.total_tokens,
@@ -276,4 +285,36 @@ pub struct ProjectRevision {
     pub project_id: ProjectId,
     /// See [`SyncResponse::revision`].
     pub revision: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn completion(result: &str) -> Completion {
+        let json = format!(r#"{{"status":"completed","result":{result}}}"#);
+        serde_json::from_str::<CompleteRequest>(&json)
+            .expect("valid")
+            .into()
+    }
+
+    #[test]
+    fn a_null_result_is_a_result_and_a_missing_one_is_none() {
+        assert_eq!(completion("null").report.result.as_deref(), Some("null"));
+        let without: CompleteRequest =
+            serde_json::from_str(r#"{"status":"failed"}"#).expect("valid");
+        assert!(without.result.is_none());
+    }
+
+    #[test]
+    fn the_text_of_a_result_is_kept_and_a_lone_surrogate_is_mended() {
+        assert_eq!(
+            completion(r#"{"b":1e+21, "a":1}"#).report.result.as_deref(),
+            Some(r#"{"b":1e+21, "a":1}"#)
+        );
+        assert_eq!(
+            completion(r#""a\ud83d""#).report.result.as_deref(),
+            Some(r#""a\ufffd""#)
+        );
+    }
 }

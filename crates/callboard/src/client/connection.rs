@@ -146,13 +146,27 @@ impl Chat {
             .await
     }
 
-    /// How a run stands, after its next change of status or `wait_seconds`.
+    /// How a run stands now.
     pub(crate) async fn read_run(
         &self,
         command_id: &str,
+    ) -> Result<get_graph_run::Answer, Failure> {
+        self.ask("get_graph_run", json!({"command_id": command_id}))
+            .await
+    }
+
+    /// How a run stands as soon as its status is another one than in `seen`, or after
+    /// `wait_seconds`.
+    pub(crate) async fn read_run_after(
+        &self,
+        seen: &get_graph_run::Answer,
         wait_seconds: u64,
     ) -> Result<get_graph_run::Answer, Failure> {
-        let arguments = json!({"command_id": command_id, "wait_seconds": wait_seconds});
+        let arguments = json!({
+            "command_id": seen.command_id.to_string(),
+            "wait_seconds": wait_seconds,
+            "seen_status": seen.status,
+        });
         self.ask("get_graph_run", arguments).await
     }
 }

@@ -23,15 +23,15 @@ pub(super) async fn follow(
     output: &Output,
 ) -> Result<Answer, Failure> {
     let mut shown = Shown::new(*output);
-    let mut wait_seconds = 0;
+    let mut run = chat.read_run(command_id).await?;
     loop {
-        let run = chat.read_run(command_id, wait_seconds).await?;
         shown.update(&run);
-        match run.status.as_str() {
-            "queued" => wait_seconds = QUEUED_WAIT_SECONDS,
-            "running" => wait_seconds = PROGRESS_EVERY_SECONDS,
+        let wait_seconds = match run.status.as_str() {
+            "queued" => QUEUED_WAIT_SECONDS,
+            "running" => PROGRESS_EVERY_SECONDS,
             _ => return Ok(run),
-        }
+        };
+        run = chat.read_run_after(&run, wait_seconds).await?;
     }
 }
 

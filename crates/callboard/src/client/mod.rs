@@ -42,7 +42,7 @@ pub(crate) async fn run(
             let run = if wait {
                 follow(&chat, &command_id, output).await?
             } else {
-                chat.read_run(&command_id, 0).await?
+                chat.read_run(&command_id).await?
             };
             output.value(&json(&run));
             finish(&run, wait)

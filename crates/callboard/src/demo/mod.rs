@@ -271,7 +271,7 @@ async fn dead_desktop(stage: &mut Stage) -> Result<String, Failure> {
     // The completion is on its way, so it is in the outbox; the hub never gets it.
     stage.link().lost().await;
     stage.kill_desktop().await?;
-    let run = stage.chat().read_run(&command_id, 0).await?;
+    let run = stage.chat().read_run(&command_id).await?;
     demand(run.status == "running", || {
         format!("the hub says {}", run.status)
     })?;

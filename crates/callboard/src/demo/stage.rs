@@ -249,7 +249,7 @@ impl Stage {
         command_id: &str,
         wanted: impl Fn(&get_graph_run::Answer) -> bool,
     ) -> Result<get_graph_run::Answer, Failure> {
-        let mut run = self.chat.read_run(command_id, 0).await?;
+        let mut run = self.chat.read_run(command_id).await?;
         while !wanted(&run) {
             if run.finished_at.is_some() {
                 let why = run.error.unwrap_or_default();
@@ -258,7 +258,7 @@ impl Stage {
                     run.status
                 )));
             }
-            run = self.chat.read_run(command_id, 40).await?;
+            run = self.chat.read_run_after(&run, 40).await?;
         }
         Ok(run)
     }

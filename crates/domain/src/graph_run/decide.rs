@@ -51,6 +51,7 @@ pub fn next_sweep(run: &Run, last_seen_at: Timestamp) -> Option<Timestamp> {
         | State::Completed(..)
         | State::Failed(..)
         | State::Cancelled(..)
+        | State::Withdrawn { .. }
         | State::Expired { .. } => next_due(run),
     }
 }
@@ -63,6 +64,7 @@ pub fn next_due(run: &Run) -> Option<Timestamp> {
         | State::Completed(..)
         | State::Failed(..)
         | State::Cancelled(..)
+        | State::Withdrawn { .. }
         | State::Expired { .. } => None,
     }
 }
@@ -72,8 +74,8 @@ fn decide_settled(run: &Run, event: &Event, now: Timestamp) -> Result<Decision<R
         Event::Queue { request } if *request == run.request => Ok(Decision::Replayed),
         Event::Queue { .. } => Err(Refusal::KeyReused),
         Event::Start { execution_id } => start(run, *execution_id, now),
-        Event::RequestCancel => Ok(request_cancel(run, Report::default(), now)),
-        Event::RemoveAccess => Ok(request_cancel(run, Report::of_error(NO_LONGER_SHARED), now)),
+        Event::RequestCancel => Ok(stop(run, Some(now), Report::default(), now)),
+        Event::RemoveAccess => Ok(stop(run, None, Report::of_error(NO_LONGER_SHARED), now)),
         Event::Complete(completion) => complete(run, completion, now),
         Event::GiveUp(lost) => Ok(give_up(run, *lost, now)),
     }
@@ -91,15 +93,24 @@ fn start(run: &Run, id: ExecutionId, now: Timestamp) -> Result<Decision<Run>, Re
         }
         State::Running(execution) if execution.id == id => Ok(Decision::Replayed),
         State::Running(_) => Err(Refusal::RunTaken),
-        State::Completed(..) | State::Failed(..) | State::Cancelled(..) | State::Expired { .. } => {
-            Err(Refusal::RunOver)
-        }
+        State::Completed(..)
+        | State::Failed(..)
+        | State::Cancelled(..)
+        | State::Withdrawn { .. }
+        | State::Expired { .. } => Err(Refusal::RunOver),
     }
 }
 
-fn request_cancel(run: &Run, report: Report, now: Timestamp) -> Decision<Run> {
+/// Ends a queued run at once, for the reason in `report` or because it was asked for; asks a
+/// running one to stop.
+fn stop(
+    run: &Run,
+    cancel_requested_at: Option<Timestamp>,
+    report: Report,
+    now: Timestamp,
+) -> Decision<Run> {
     match &run.state {
-        State::Queued => Decision::Moved(cancelled_before_start(run, report, now)),
+        State::Queued => Decision::Moved(withdrawn(run, cancel_requested_at, report, now)),
         State::Running(execution) if execution.cancel_requested_at.is_none() => {
             let asked = Execution {
                 cancel_requested_at: Some(now),
@@ -111,6 +122,7 @@ fn request_cancel(run: &Run, report: Report, now: Timestamp) -> Decision<Run> {
         | State::Completed(..)
         | State::Failed(..)
         | State::Cancelled(..)
+        | State::Withdrawn { .. }
         | State::Expired { .. } => Decision::Unchanged,
     }
 }
@@ -139,13 +151,13 @@ fn complete_execution(
             let state = match completion.status {
                 FinalStatus::Completed => State::Completed(*execution, end),
                 FinalStatus::Failed => State::Failed(*execution, end),
-                FinalStatus::Cancelled => State::Cancelled(Some(*execution), end),
+                FinalStatus::Cancelled => State::Cancelled(*execution, end),
             };
             Ok(Decision::Moved(moved(run, state, now)))
         }
         State::Completed(execution, end)
         | State::Failed(execution, end)
-        | State::Cancelled(Some(execution), end) => {
+        | State::Cancelled(execution, end) => {
             if execution.id != id {
                 Err(Refusal::StaleExecution)
             } else if end.digest == completion.report.digest(Some(id), completion.status) {
@@ -154,12 +166,12 @@ fn complete_execution(
                 Err(Refusal::CompletionDiffers)
             }
         }
-        State::Cancelled(None, _) | State::Expired { .. } => Err(Refusal::RunOver),
+        State::Withdrawn { .. } | State::Expired { .. } => Err(Refusal::RunOver),
     }
 }
 
-/// A completion without an execution says only that the command will never begin, so a command
-/// that already ended without beginning has nothing to add to it.
+/// A completion without an execution says only that the command will never begin. One that its
+/// connection cancelled, or that expired, has ended so already.
 fn complete_unstarted(
     run: &Run,
     completion: &Completion,
@@ -171,24 +183,26 @@ fn complete_unstarted(
     if !completion.report.is_within_bounds(completion.status) {
         return Err(Refusal::ReportTooLong);
     }
+    let report = Report {
+        error: completion.report.error.clone(),
+        ..Report::default()
+    };
     match &run.state {
-        State::Queued => {
-            let report = Report {
-                error: completion.report.error.clone(),
-                ..Report::default()
-            };
-            Ok(Decision::Moved(cancelled_before_start(run, report, now)))
-        }
-        State::Cancelled(None, end)
-            if end.digest == completion.report.digest(None, FinalStatus::Cancelled) =>
+        State::Queued => Ok(Decision::Moved(withdrawn(run, None, report, now))),
+        State::Withdrawn { end, .. }
+            if end.digest == report.digest(None, FinalStatus::Cancelled) =>
         {
             Ok(Decision::Replayed)
         }
-        State::Cancelled(None, _) | State::Expired { .. } => Ok(Decision::Unchanged),
-        State::Running(_)
-        | State::Completed(..)
-        | State::Failed(..)
-        | State::Cancelled(Some(_), _) => Err(Refusal::StaleExecution),
+        State::Withdrawn {
+            cancel_requested_at: Some(_),
+            ..
+        }
+        | State::Expired { .. } => Ok(Decision::Unchanged),
+        State::Withdrawn { .. } => Err(Refusal::CompletionDiffers),
+        State::Running(_) | State::Completed(..) | State::Failed(..) | State::Cancelled(..) => {
+            Err(Refusal::StaleExecution)
+        }
     }
 }
 
@@ -214,17 +228,28 @@ fn give_up(run: &Run, lost: LostDesktop, now: Timestamp) -> Decision<Run> {
         | State::Completed(..)
         | State::Failed(..)
         | State::Cancelled(..)
+        | State::Withdrawn { .. }
         | State::Expired { .. } => Decision::Unchanged,
     }
 }
 
-fn cancelled_before_start(run: &Run, report: Report, now: Timestamp) -> Run {
+fn withdrawn(
+    run: &Run,
+    cancel_requested_at: Option<Timestamp>,
+    report: Report,
+    now: Timestamp,
+) -> Run {
     let completion = Completion {
         execution_id: None,
         status: FinalStatus::Cancelled,
         report,
     };
-    moved(run, State::Cancelled(None, end(&completion, now)), now)
+    let end = end(&completion, now);
+    let state = State::Withdrawn {
+        cancel_requested_at,
+        end,
+    };
+    moved(run, state, now)
 }
 
 fn end(completion: &Completion, now: Timestamp) -> End {

@@ -28,8 +28,15 @@ pub enum State {
     Completed(Execution, End),
     /// The Graph, the engine or the desktop failed.
     Failed(Execution, End),
-    /// Stopped, or never begun (then without an execution).
-    Cancelled(Option<Execution>, End),
+    /// Stopped while it ran.
+    Cancelled(Execution, End),
+    /// Cancelled before it began.
+    Withdrawn {
+        /// When its connection or owner asked for that; absent when access or consent was gone.
+        cancel_requested_at: Option<Timestamp>,
+        /// How it ended.
+        end: End,
+    },
     /// Nobody started it in time.
     Expired {
         /// When it expired.
@@ -70,7 +77,7 @@ pub enum Status {
     Completed,
     /// See [`State::Failed`].
     Failed,
-    /// See [`State::Cancelled`].
+    /// See [`State::Cancelled`] and [`State::Withdrawn`].
     Cancelled,
     /// See [`State::Expired`].
     Expired,
@@ -137,7 +144,7 @@ impl Run {
             State::Running(..) => Status::Running,
             State::Completed(..) => Status::Completed,
             State::Failed(..) => Status::Failed,
-            State::Cancelled(..) => Status::Cancelled,
+            State::Cancelled(..) | State::Withdrawn { .. } => Status::Cancelled,
             State::Expired { .. } => Status::Expired,
         }
     }
@@ -145,11 +152,11 @@ impl Run {
     /// The execution, once one was granted.
     pub const fn execution(&self) -> Option<&Execution> {
         match &self.state {
-            State::Queued | State::Expired { .. } => None,
+            State::Queued | State::Withdrawn { .. } | State::Expired { .. } => None,
             State::Running(execution)
             | State::Completed(execution, _)
-            | State::Failed(execution, _) => Some(execution),
-            State::Cancelled(execution, _) => execution.as_ref(),
+            | State::Failed(execution, _)
+            | State::Cancelled(execution, _) => Some(execution),
         }
     }
 
@@ -157,9 +164,10 @@ impl Run {
     pub const fn end(&self) -> Option<&End> {
         match &self.state {
             State::Queued | State::Running(_) | State::Expired { .. } => None,
-            State::Completed(_, end) | State::Failed(_, end) | State::Cancelled(_, end) => {
-                Some(end)
-            }
+            State::Completed(_, end)
+            | State::Failed(_, end)
+            | State::Cancelled(_, end)
+            | State::Withdrawn { end, .. } => Some(end),
         }
     }
 
@@ -171,20 +179,31 @@ impl Run {
             | State::Running(_)
             | State::Completed(..)
             | State::Failed(..)
-            | State::Cancelled(..) => match self.end() {
+            | State::Cancelled(..)
+            | State::Withdrawn { .. } => match self.end() {
                 Some(end) => Some(end.finished_at),
                 None => None,
             },
         }
     }
 
-    /// Whether somebody asked for the run to stop: a cancel while queued (which needs no reason),
-    /// or the flag of a running one.
-    pub const fn cancel_requested(&self) -> bool {
+    /// When its connection or owner asked for the run to stop, if one of them did.
+    pub const fn cancel_requested_at(&self) -> Option<Timestamp> {
         match (&self.state, self.execution()) {
-            (_, Some(execution)) => execution.cancel_requested_at.is_some(),
-            (State::Cancelled(_, end), None) => end.report.error.is_none(),
-            (_, None) => false,
+            (_, Some(execution)) => execution.cancel_requested_at,
+            (
+                State::Withdrawn {
+                    cancel_requested_at,
+                    ..
+                },
+                None,
+            ) => *cancel_requested_at,
+            (_, None) => None,
         }
+    }
+
+    /// Whether somebody asked for the run to stop.
+    pub const fn cancel_requested(&self) -> bool {
+        self.cancel_requested_at().is_some()
     }
 }

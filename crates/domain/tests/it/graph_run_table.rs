@@ -35,7 +35,7 @@ fn every_event_in_every_state() {
     for (state, run) in states() {
         writeln!(table, "{state}").unwrap();
         for (name, event) in events() {
-            writeln!(table, "  {name:<30} {}", cell(&run, &event)).unwrap();
+            writeln!(table, "  {name:<32} {}", cell(&run, &event)).unwrap();
         }
     }
     insta::assert_snapshot!(table);

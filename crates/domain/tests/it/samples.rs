@@ -63,6 +63,10 @@ pub(crate) fn states() -> Vec<(&'static str, Run)> {
             "cancelled while queued",
             after(&queued, &Event::RequestCancel),
         ),
+        (
+            "access removed while queued",
+            after(&queued, &Event::RemoveAccess),
+        ),
         ("expired", expired.moved().unwrap()),
     ]
 }
@@ -115,6 +119,14 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         (
             "complete unstarted, cancelled",
             complete(None, FinalStatus::Cancelled, None),
+        ),
+        (
+            "complete unstarted, consent gone",
+            Event::Complete(Completion {
+                execution_id: None,
+                status: FinalStatus::Cancelled,
+                report: Report::of_error(callboard_domain::limits::NO_LONGER_SHARED),
+            }),
         ),
         (
             "complete unstarted, completed",

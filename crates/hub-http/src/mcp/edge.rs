@@ -1,12 +1,13 @@
 //! What happens to a request before and after rmcp.
 
 use std::future::Future;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use callboard_domain::Scope;
-use callboard_domain::limits::BODY_BYTES_MAX;
+use callboard_domain::limits::{BODY_BYTES_MAX, REQUEST_READ_MS_MAX};
 use callboard_store::{Connection, Store};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde_json::{Value, json};
@@ -38,14 +39,23 @@ pub(super) async fn handle<S: Store, Answering: Future<Output = Response>>(
     if let Err(refused) = negotiate(&mut parts.headers) {
         return *refused;
     }
-    let Ok(body) = axum::body::to_bytes(body, BODY_BYTES_MAX).await else {
-        let message = "The request is larger than 8 MiB, or was cut off.";
-        return rpc_error(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            -32_600,
-            message,
-            &Value::Null,
-        );
+    let reading = axum::body::to_bytes(body, BODY_BYTES_MAX);
+    let body = match tokio::time::timeout(Duration::from_millis(REQUEST_READ_MS_MAX), reading).await
+    {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => {
+            let message = "The request is larger than 8 MiB, or was cut off.";
+            return rpc_error(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                -32_600,
+                message,
+                &Value::Null,
+            );
+        }
+        Err(_) => {
+            let message = "The request did not arrive within 30 s.";
+            return rpc_error(StatusCode::REQUEST_TIMEOUT, -32_600, message, &Value::Null);
+        }
     };
     let envelope = match Envelope::read(&body) {
         Ok(envelope) => envelope,
@@ -58,9 +68,8 @@ pub(super) async fn handle<S: Store, Answering: Future<Output = Response>>(
         Ok(None) => {}
         Err(refused) => return *refused,
     }
-    let method = envelope.method().to_owned();
-    let response = rmcp(Request::from_parts(parts, Body::from(body.clone()))).await;
-    complete(&method, response).await
+    let response = rmcp(Request::from_parts(parts, Body::from(body))).await;
+    complete(&envelope, response).await
 }
 
 /// Serves every client that takes JSON or an event stream, however it says so; rmcp insists on
@@ -111,7 +120,7 @@ fn negotiate(headers: &mut HeaderMap) -> Result<(), Box<Response>> {
 async fn authorize<S: Store>(
     shared: &Shared<S>,
     headers: &HeaderMap,
-    envelope: &Envelope<'_>,
+    envelope: &Envelope,
 ) -> Result<Option<Connection>, Box<Response>> {
     let Some(token) = bearer(headers) else {
         if headers.contains_key(header::AUTHORIZATION) {
@@ -127,7 +136,7 @@ async fn authorize<S: Store>(
         Ok(None) => return Err(unauthorized("Bearer error=\"invalid_token\"")),
         Err(error) => return Err(Box::new(reply::problem(error.into()))),
     };
-    let needed = envelope.tool().and_then(|tool| tools::scope_of(&tool));
+    let needed = envelope.tool().and_then(tools::scope_of::<S>);
     match needed.filter(|scope| !connection.scopes.contains(*scope)) {
         None => Ok(Some(connection)),
         Some(scope) => Err(insufficient_scope(scope)),
@@ -135,7 +144,7 @@ async fn authorize<S: Store>(
 }
 
 /// What a caller without a token may ask: how to begin, and what there is.
-fn is_open(envelope: &Envelope<'_>, public_tool_list: bool) -> bool {
+fn is_open(envelope: &Envelope, public_tool_list: bool) -> bool {
     match envelope.method() {
         "initialize" | "server/discover" | "ping" => true,
         "tools/list" => public_tool_list,
@@ -171,12 +180,12 @@ fn challenged(mut response: Response, challenge: &str) -> Response {
 
 /// Adds to an answer what rmcp has no field for, and turns what rmcp says as plain text into a
 /// JSON-RPC error.
-async fn complete(method: &str, response: Response) -> Response {
+async fn complete(envelope: &Envelope, response: Response) -> Response {
     let json = response
         .headers()
         .get(header::CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-    if json && method != "tools/list" {
+    if json && envelope.method() != "tools/list" {
         return response;
     }
     let plain_error = !json && response.status().is_client_error();
@@ -189,7 +198,12 @@ async fn complete(method: &str, response: Response) -> Response {
     };
     if plain_error {
         let message = String::from_utf8_lossy(&bytes);
-        return rpc_error(parts.status, -32_600, &message, &Value::Null);
+        // The content type was looked at before: what rmcp finds unsupported is the message.
+        let status = match parts.status {
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => StatusCode::BAD_REQUEST,
+            status => status,
+        };
+        return rpc_error(status, -32_600, &message, &envelope.id());
     }
     let Ok(mut answer) = serde_json::from_slice::<Value>(&bytes) else {
         return Response::from_parts(parts, Body::from(bytes));

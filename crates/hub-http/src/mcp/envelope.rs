@@ -4,23 +4,36 @@ use std::borrow::Cow;
 
 use axum::response::Response;
 use http::StatusCode;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::reply;
 
 /// What the edge needs to know of a message.
+#[derive(Debug)]
+pub(super) struct Envelope {
+    method: String,
+    /// Absent for a notification.
+    id: Option<Value>,
+    tool: Option<String>,
+}
+
+/// The members of a message. Null is a value here, not "left out".
 #[derive(Debug, Deserialize)]
-pub(super) struct Envelope<'a> {
+struct Members<'a> {
     #[serde(borrow, default)]
     jsonrpc: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
     method: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "present")]
     params: Option<&'a RawValue>,
+}
+
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// A message that no handler should see, as its JSON-RPC error.
@@ -45,106 +58,40 @@ pub(super) fn rpc_error(status: StatusCode, code: i64, message: &str, id: &Value
     reply::json(status, &error)
 }
 
-impl<'a> Envelope<'a> {
+impl Envelope {
     /// Reads the outside of `body`.
     ///
     /// # Errors
     /// [`Malformed`] for what is not JSON, a batch, or no JSON-RPC 2.0 message.
-    pub(super) fn read(body: &'a [u8]) -> Result<Self, Malformed> {
-        let malformed = |code, message, id| Malformed {
-            code,
-            message,
-            id,
-            status: StatusCode::BAD_REQUEST,
-        };
-        let parse_error = || malformed(-32_700, "Parse error: the body is not JSON.", Value::Null);
+    pub(super) fn read(body: &[u8]) -> Result<Self, Malformed> {
+        let no_id = Value::Null;
+        let parse_error =
+            || malformed(-32_700, "Parse error: the body is not JSON.", no_id.clone());
         let text = std::str::from_utf8(body).map_err(|_| parse_error())?;
         if text.trim_start().starts_with('[') {
             serde_json::from_str::<&RawValue>(text).map_err(|_| parse_error())?;
             let message = "Invalid request: send one message a POST, not a batch.";
-            return Err(malformed(-32_600, message, Value::Null));
+            return Err(malformed(-32_600, message, no_id));
         }
-        let envelope: Self = match serde_json::from_str(text) {
-            Ok(envelope) => envelope,
+        let members: Members<'_> = match serde_json::from_str(text) {
+            Ok(members) => members,
             Err(error) if error.is_data() => {
                 let message = "Invalid request: this is not a JSON-RPC 2.0 message.";
-                return Err(malformed(-32_600, message, Value::Null));
+                return Err(malformed(-32_600, message, no_id));
             }
             Err(_) => return Err(parse_error()),
         };
-        envelope
-            .check()
-            .map_err(|message| malformed(-32_600, message, envelope.id()))?;
-        envelope.check_call()?;
-        Ok(envelope)
+        members.check()
     }
 
-    fn check(&self) -> Result<(), &'static str> {
-        if self.jsonrpc.as_deref() != Some("2.0") {
-            return Err("Invalid request: `jsonrpc` must be \"2.0\".");
-        }
-        if self.method.is_none() {
-            return Err("Invalid request: `method` is missing. This server takes no responses.");
-        }
-        match self.id() {
-            Value::Null | Value::String(_) => {}
-            Value::Number(number) if !number.is_f64() => {}
-            Value::Number(_) | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
-                return Err("Invalid request: `id` must be text or a whole number.");
-            }
-        }
-        if self.id.is_some_and(|id| id.get() == "null") {
-            return Err("Invalid request: `id` must not be null.");
-        }
-        if self
-            .params
-            .is_some_and(|params| !params.get().starts_with('{'))
-        {
-            return Err("Invalid request: `params` must be an object.");
-        }
-        Ok(())
-    }
-
-    /// A tool call must name its tool, and its arguments are an object.
-    fn check_call(&self) -> Result<(), Malformed> {
-        if self.method() != "tools/call" || self.id.is_none() {
-            return Ok(());
-        }
-        let malformed = |status, code, message| Malformed {
-            code,
-            message,
-            id: self.id(),
-            status,
-        };
-        let params = self.params.map_or("{}", RawValue::get);
-        // Half of a surrogate pair is well-formed text that no JSON value holds.
-        let params: Value = serde_json::from_str(params).map_err(|_| {
-            let message = "Parse error: a text holds half of a surrogate pair.";
-            malformed(StatusCode::BAD_REQUEST, -32_700, message)
-        })?;
-        if !params.get("name").is_some_and(Value::is_string) {
-            let message = "Invalid params: `name` must be the name of a tool.";
-            return Err(malformed(StatusCode::OK, -32_602, message));
-        }
-        match params.get("arguments") {
-            None | Some(Value::Object(_) | Value::Null) => Ok(()),
-            Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
-                let message = "Invalid params: `arguments` must be an object.";
-                Err(malformed(StatusCode::OK, -32_602, message))
-            }
-        }
-    }
-
-    /// The method; empty for none.
+    /// The method.
     pub(super) fn method(&self) -> &str {
-        self.method.as_deref().unwrap_or_default()
+        &self.method
     }
 
     /// The id as JSON; null for a notification.
     pub(super) fn id(&self) -> Value {
-        self.id
-            .and_then(|raw| serde_json::from_str(raw.get()).ok())
-            .unwrap_or_default()
+        self.id.clone().unwrap_or_default()
     }
 
     /// Whether nobody waits for an answer.
@@ -153,14 +100,76 @@ impl<'a> Envelope<'a> {
     }
 
     /// The tool that a `tools/call` names.
-    pub(super) fn tool(&self) -> Option<String> {
-        #[derive(Deserialize)]
-        struct Call {
-            name: String,
+    pub(super) fn tool(&self) -> Option<&str> {
+        self.tool.as_deref()
+    }
+}
+
+impl Members<'_> {
+    fn check(self) -> Result<Envelope, Malformed> {
+        let read =
+            |raw: &RawValue| -> Value { serde_json::from_str(raw.get()).unwrap_or_default() };
+        let id = self.id.map(read);
+        let said_id = id.clone().unwrap_or_default();
+        let invalid = |message| malformed(-32_600, message, said_id.clone());
+        if self.jsonrpc.as_deref() != Some("2.0") {
+            return Err(invalid("Invalid request: `jsonrpc` must be \"2.0\"."));
         }
-        let params = self.params.filter(|_| self.method() == "tools/call")?;
-        serde_json::from_str::<Call>(params.get())
-            .ok()
-            .map(|call| call.name)
+        let Some(method) = self.method else {
+            let message = "Invalid request: `method` is missing. This server takes no responses.";
+            return Err(invalid(message));
+        };
+        let readable = |id: &Value| id.is_string() || id.is_i64();
+        if !id.as_ref().is_none_or(readable) {
+            let message = "Invalid request: `id` must be text or a whole number.";
+            return Err(malformed(-32_600, message, Value::Null));
+        }
+        if self
+            .params
+            .is_some_and(|params| !params.get().starts_with('{'))
+        {
+            return Err(invalid("Invalid request: `params` must be an object."));
+        }
+        let calls_a_tool = method == "tools/call" && id.is_some();
+        let tool = match self.params.map(RawValue::get).filter(|_| calls_a_tool) {
+            None if calls_a_tool => Some(named_tool("{}", &said_id)?),
+            None => None,
+            Some(params) => Some(named_tool(params, &said_id)?),
+        };
+        let method = method.into_owned();
+        Ok(Envelope { method, id, tool })
+    }
+}
+
+/// The tool of a call. A call must name one, and its arguments are an object.
+fn named_tool(params: &str, id: &Value) -> Result<String, Malformed> {
+    let refused = |message| Malformed {
+        code: -32_602,
+        message,
+        id: id.clone(),
+        status: StatusCode::OK,
+    };
+    // Well-formed text that no JSON value holds.
+    let params: Value = serde_json::from_str(params).map_err(|_| {
+        let message = "Parse error: the params hold half of a surrogate pair, a number out of \
+                       range, or are nested too deeply.";
+        malformed(-32_700, message, id.clone())
+    })?;
+    let arguments = params.get("arguments");
+    if !arguments.is_none_or(|given| given.is_object() || given.is_null()) {
+        return Err(refused("Invalid params: `arguments` must be an object."));
+    }
+    let name = params.get("name").and_then(Value::as_str);
+    name.map(str::to_owned)
+        .ok_or_else(|| refused("Invalid params: `name` must be the name of a tool."))
+}
+
+fn malformed(code: i64, message: &'static str, id: Value) -> Malformed {
+    let status = StatusCode::BAD_REQUEST;
+    Malformed {
+        code,
+        message,
+        id,
+        status,
     }
 }

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use callboard_domain::cut_utf16;
 use callboard_store::{Connection, Store};
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
-    Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
+    CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
+use serde_json::Value;
 use tracing::Instrument as _;
 
 use super::tools::{Call, Tool};
@@ -56,8 +59,35 @@ impl<S: Store> ServerHandler for Handler<S> {
             .collect();
         let mut list = ListToolsResult::with_all_items(tools);
         list.ttl_ms = Some(TOOL_LIST_TTL_MS);
-        list.cache_scope = Some(CacheScope::Public);
+        let public = self.shared.options.public_tool_list();
+        list.cache_scope = Some(if public {
+            CacheScope::Public
+        } else {
+            CacheScope::Private
+        });
         Ok(list)
+    }
+
+    /// A method that rmcp knows arrives here when its params do not fit it.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        const KNOWN: [&str; 5] = [
+            "initialize",
+            "server/discover",
+            "ping",
+            "tools/list",
+            "tools/call",
+        ];
+        let method = request.method.as_str();
+        if KNOWN.contains(&method) {
+            let message = format!("Invalid params: they do not fit `{method}`.");
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let message = format!("There is no method `{}`.", cut_utf16(method, 64));
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
     }
 
     async fn call_tool(
@@ -79,28 +109,45 @@ impl<S: Store> ServerHandler for Handler<S> {
             // The edge lets no call without a connection pass.
             return Err(ErrorData::internal_error("The caller is unknown.", None));
         };
+        if !caller.scopes.contains(tool.spec.scope) {
+            // The edge answers this with 403 before it comes here.
+            return Err(ErrorData::invalid_request("The scope is missing.", None));
+        }
         let call = Call {
             shared: Arc::clone(&self.shared),
             caller: caller.clone(),
+            hung_up: context.ct.clone(),
         };
         let span = tracing::info_span!("mcp.call", tool = tool.spec.name);
         let arguments = request.arguments.unwrap_or_default();
         let answered = tool.answer(&call, arguments).instrument(span).await;
         let result = match answered {
-            Ok(text) => success(text)?,
+            Ok(text) => success(text),
             Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
         };
         Ok(result.into())
     }
 }
 
-/// The same JSON as text and as structured content; the text is the exact one.
-fn success(text: String) -> Result<CallToolResult, ErrorData> {
-    let structured = serde_json::from_str(&text).map_err(|error| {
-        tracing::error!(%error, "an answer is not JSON");
-        ErrorData::internal_error("The answer could not be written.", None)
-    })?;
+/// Deepest structured content, in levels: readers commonly stop at 128, and the message around it
+/// takes a few.
+const STRUCTURED_DEPTH_MAX: usize = 120;
+
+/// The same JSON as text and as structured content; the text is the exact one. A result that only
+/// its text can hold (a number out of range, deep nesting) comes as text alone.
+fn success(text: String) -> CallToolResult {
+    let structured = serde_json::from_str(&text).ok();
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
-    result.structured_content = Some(structured);
-    Ok(result)
+    result.structured_content = structured.filter(|value| is_within(value, STRUCTURED_DEPTH_MAX));
+    result
+}
+
+/// Whether `value` has at most `levels` levels.
+fn is_within(value: &Value, levels: usize) -> bool {
+    let inside = |value: &Value| levels > 0 && is_within(value, levels - 1);
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+        Value::Array(items) => items.iter().all(inside),
+        Value::Object(fields) => fields.values().all(inside),
+    }
 }

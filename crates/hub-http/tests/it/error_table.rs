@@ -48,17 +48,46 @@ async fn a_call_that_names_no_tool_is_invalid_params() {
     ] {
         for revision in REVISIONS {
             let answer = world.rpc(revision, "tools/call", params.clone()).await;
-            assert!(
-                answer.status == StatusCode::OK || revision == MODERN,
-                "{}",
-                answer.text
-            );
-            assert!(
-                [-32_602, -32_020].contains(&answer.error_code()),
-                "{}",
-                answer.text
-            );
+            assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
+            assert_eq!(answer.error_code(), -32_602, "{}", answer.text);
+            assert_eq!(answer.json()["id"], 1);
         }
+    }
+}
+
+#[tokio::test]
+async fn params_that_do_not_fit_a_known_method_are_invalid_params() {
+    let world = World::new().await;
+    for (method, params) in [
+        ("initialize", "{}"),
+        ("initialize", r#"{"protocolVersion":5}"#),
+    ] {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":"a","method":"{method}","params":{params}}}"#);
+        let answer = send(world.post(body).bearer_auth(&world.token)).await;
+        assert_eq!(answer.error_code(), -32_602, "{}", answer.text);
+        assert_eq!(answer.json()["id"], "a");
+    }
+}
+
+#[tokio::test]
+async fn what_no_json_value_holds_is_told_as_such() {
+    let world = World::new().await;
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    for arguments in [
+        r#"{"a":1e400}"#,
+        r#"{"a":"\ud83d"}"#,
+        &format!(r#"{{"a":{deep}}}"#),
+    ] {
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"list_projects","arguments":{arguments}}}}}"#
+        );
+        let answer = send(world.post(body).bearer_auth(&world.token)).await;
+        assert_eq!(
+            (answer.status, answer.error_code()),
+            (StatusCode::BAD_REQUEST, -32_700)
+        );
+        assert!(answer.text.contains("surrogate pair"), "{}", answer.text);
+        assert_eq!(answer.json()["id"], 7);
     }
 }
 
@@ -182,7 +211,38 @@ async fn headers_that_are_missing_or_contradict_the_body_are_32020() {
             .insert("mcp-name", "get_graph_run".parse().unwrap());
         request
     };
-    for request in [without_method, other_method, other_name] {
+    let without_version = {
+        let mut request = list().build().unwrap();
+        request.headers_mut().remove("mcp-protocol-version");
+        request
+    };
+    let other_version = {
+        let mut request = list().build().unwrap();
+        let older = "2025-11-25".parse().unwrap();
+        request.headers_mut().insert("mcp-protocol-version", older);
+        request
+    };
+    let (without_name, malformed_name) = {
+        let params = json!({"name": "list_projects", "arguments": {}});
+        let request = world
+            .request(MODERN, "tools/call", params)
+            .bearer_auth(&world.token);
+        let mut without = request.build().unwrap();
+        let mut malformed = without.try_clone().unwrap();
+        without.headers_mut().remove("mcp-name");
+        let broken = "=?base64?!!!?=".parse().unwrap();
+        malformed.headers_mut().insert("mcp-name", broken);
+        (without, malformed)
+    };
+    for request in [
+        without_method,
+        other_method,
+        other_name,
+        without_version,
+        other_version,
+        without_name,
+        malformed_name,
+    ] {
         let response = world.client.execute(request).await.unwrap();
         assert_eq!(response.status(), StatusCode::BAD_REQUEST);
         let body: Value = response.json().await.unwrap();
@@ -350,5 +410,21 @@ async fn a_body_beyond_eight_mebibytes_is_413_and_another_content_type_415() {
     assert_eq!(
         (answer.status, answer.error_code()),
         (StatusCode::UNSUPPORTED_MEDIA_TYPE, -32_600)
+    );
+}
+
+#[tokio::test]
+async fn a_name_header_in_base64_is_read() {
+    let world = World::new().await;
+    let params = json!({"name": "list_projects", "arguments": {}});
+    let request = world
+        .request(MODERN, "tools/call", params)
+        .bearer_auth(&world.token);
+    let mut request = request.build().unwrap();
+    let encoded = "=?base64?bGlzdF9wcm9qZWN0cw==?=".parse().unwrap();
+    request.headers_mut().insert("mcp-name", encoded);
+    assert_eq!(
+        world.client.execute(request).await.unwrap().status(),
+        StatusCode::OK
     );
 }

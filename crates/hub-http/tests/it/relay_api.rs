@@ -272,3 +272,97 @@ async fn a_sync_beyond_its_bounds_is_refused_and_changes_nothing() {
         .await;
     assert_eq!(code(&foreign), (404, "project_not_found".into()));
 }
+
+#[tokio::test]
+async fn results_that_strict_readers_refuse_do_not_make_a_run_unreadable() {
+    let world = World::new().await;
+    world.share().await;
+    let deep = format!("{}{}", "[".repeat(126), "]".repeat(126));
+    for (index, (result, shown)) in [
+        ("null", json!(null)),
+        (r#""a\ud83d""#, json!("a\u{fffd}")),
+        ("1e400", Value::Null),
+        (deep.as_str(), Value::Null),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let command_id = world.queue(&format!("strict-{index:04}")).await;
+        world.start(&command_id, EXECUTION).await;
+        let body =
+            format!(r#"{{"execution_id":"{EXECUTION}","status":"completed","result":{result}}}"#);
+        let url =
+            format!("/api/v1/external-assistants/graph-relays/commands/{command_id}/complete");
+        let request = world
+            .client
+            .post(world.url(&url))
+            .bearer_auth(&world.desktop_token);
+        let worker = "11111111-1111-4111-8111-111111111111";
+        let sent = send(request.header(WORKER_HEADER, worker).body(body)).await;
+        assert_eq!(sent.status, StatusCode::OK, "{result}: {}", sent.text);
+        let answer = world
+            .call(MODERN, "get_graph_run", json!({"command_id": command_id}))
+            .await;
+        let answered = &answer.json()["result"];
+        assert_eq!(answered["isError"], json!(false), "{result}");
+        let text = answered["content"][0]["text"].as_str().unwrap();
+        assert!(
+            text.contains(r#""status":"completed""#) && text.contains(r#""result":"#),
+            "{text}"
+        );
+        if let Some(structured) = answered.get("structuredContent") {
+            assert_eq!(structured["result"], shown, "{result}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn paths_and_bodies_that_cannot_be_read_get_the_hubs_own_problem() {
+    let world = World::new().await;
+    let unknown = world.start("malformed", EXECUTION).await;
+    let broken = world.start("%FF", EXECUTION).await;
+    assert_eq!(
+        (broken.status, &broken.text),
+        (unknown.status, &unknown.text)
+    );
+    let long = json!({"execution_id": EXECUTION, "x": "a".repeat(8 * 1024 * 1024)});
+    let refused = world
+        .relay(&format!("/commands/{UNKNOWN}/start"), long)
+        .await;
+    assert_eq!(code(&refused), (413, "body_too_large".into()));
+}
+
+#[tokio::test]
+async fn a_run_of_another_desktop_is_like_an_unknown_one() {
+    let world = World::new().await;
+    world.share().await;
+    let command_id = world.queue("k-00000001").await;
+    let other = world.hub.create_desktop("other").await.unwrap().token;
+    let mut answers = Vec::new();
+    for id in [command_id.as_str(), UNKNOWN, "malformed"] {
+        for (call, body) in [
+            ("start", json!({"execution_id": EXECUTION})),
+            ("control", json!({})),
+            (
+                "complete",
+                json!({"execution_id": EXECUTION, "status": "failed"}),
+            ),
+        ] {
+            let url = format!("/api/v1/external-assistants/graph-relays/commands/{id}/{call}");
+            let request = world.client.post(world.url(&url)).bearer_auth(&other);
+            let answer = send(
+                request
+                    .header(WORKER_HEADER, UNKNOWN)
+                    .body(body.to_string()),
+            )
+            .await;
+            answers.push((answer.status, answer.text, answer.headers.len()));
+        }
+    }
+    answers.dedup();
+    assert_eq!(answers.len(), 1, "{answers:?}");
+    let untouched = world
+        .call(MODERN, "get_graph_run", json!({"command_id": command_id}))
+        .await;
+    assert_eq!(untouched.tool()["status"], "queued");
+}

@@ -226,19 +226,29 @@ async fn sloppy_limits_work_and_wrong_ones_name_the_range() {
 async fn arguments_beyond_their_limit_or_undeclared_are_a_tool_error() {
     let world = World::new().await;
     world.share().await;
-    let long = json!({"text": "\u{65e5}".repeat(100_001)});
-    let refused = world
-        .call(MODERN, "run_graph_session", start("k-00000001", long))
-        .await;
-    assert_eq!(
-        refused.tool_error(),
-        "`arguments` must be a JSON object of at most 100000 characters."
-    );
-    let fitting = json!({"text": "\u{65e5}".repeat(99_989)});
-    world
-        .call(MODERN, "run_graph_session", start("k-00000001", fitting))
-        .await
-        .tool();
+    let envelope = json!({"text": ""}).to_string().len();
+    for (index, (unit, units)) in [("a", 1), ("\u{65e5}", 1), ("\u{1F600}", 2)]
+        .into_iter()
+        .enumerate()
+    {
+        let room = (100_000 - envelope) / units;
+        let key = format!("limit-{index:04}");
+        let long = json!({"text": unit.repeat(room + 1)});
+        let refused = world
+            .call(MODERN, "run_graph_session", start(&key, long))
+            .await;
+        let expected = "`arguments` must be a JSON object of at most 100000 characters.";
+        assert_eq!(refused.tool_error(), expected, "{unit}");
+        let fitting = json!({"text": unit.repeat(room)});
+        world
+            .call(MODERN, "run_graph_session", start(&key, fitting))
+            .await
+            .tool();
+    }
+    // JavaScript writes 1.0 as 1: what counts is what a client's JSON.stringify counts.
+    let floats: Value = serde_json::from_str(&format!("[{}1.0]", "1.0,".repeat(49_000))).unwrap();
+    let floats = start("limit-floats", json!({"n": floats}));
+    world.call(MODERN, "run_graph_session", floats).await.tool();
     let mut extra = start("k-00000002", json!({}));
     extra["priority"] = json!(1);
     let refused = world
@@ -285,7 +295,14 @@ async fn foreign_unknown_and_malformed_ids_get_the_same_bytes() {
         world.call(MODERN, "get_graph_run", upper).await.tool()["command_id"],
         command_id
     );
-    for id in [UNKNOWN, "malformed"] {
+    let foreign = world
+        .hub
+        .create_project("Foreign")
+        .await
+        .unwrap()
+        .id
+        .to_string();
+    for id in [UNKNOWN, "malformed", &foreign] {
         let refused = world
             .call(MODERN, "list_graph_sessions", json!({"project_id": id}))
             .await;
@@ -399,4 +416,75 @@ async fn a_result_at_the_limit_comes_whole_and_the_answer_stays_within_bounds() 
         .call(MODERN, "get_graph_run", json!({"command_id": command_id}))
         .await;
     assert!(poll.text.len() < 1_024, "{}", poll.text.len());
+}
+
+#[tokio::test]
+async fn a_limit_cuts_the_list_and_a_known_key_comes_before_the_session() {
+    let world = World::new().await;
+    let session = |byte: usize| {
+        json!({"graph_session_id": format!("gs_{byte:032x}"), "name": format!("n{byte}"),
+            "description": "", "slug": "s", "version": 1, "status": "ready"})
+    };
+    world
+        .sync(json!([session(1), session(2), session(3)]))
+        .await;
+    let ask = json!({"project_id": world.project_id, "limit": 2});
+    let listed = world.call(MODERN, "list_graph_sessions", ask).await.tool();
+    let names: Vec<_> = listed["sessions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| &s["name"])
+        .collect();
+    assert_eq!(names, ["n1", "n2"]);
+    let run = |id: &str| json!({"graph_session_id": id, "idempotency_key": "k-00000001"});
+    world
+        .call(MODERN, "run_graph_session", run(&format!("gs_{:032x}", 1)))
+        .await
+        .tool();
+    for other in ["malformed", &format!("gs_{:032x}", 9)] {
+        let refused = world
+            .call(MODERN, "run_graph_session", run(other))
+            .await
+            .tool_error();
+        assert!(
+            refused.starts_with("This idempotency_key already belongs"),
+            "{refused}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_hangs_up_leaves_the_command_there_once_or_not_at_all() {
+    let world = World::new().await;
+    world.share().await;
+    for round in 0..50u64 {
+        let key = format!("drop-{round:06}");
+        let call = world.call(
+            MODERN,
+            "run_graph_session",
+            start(&key, json!({"round": round})),
+        );
+        let cut = std::time::Duration::from_micros(round * 400);
+        // Whether the answer came in time or was cut off makes no difference to what follows.
+        drop(tokio::time::timeout(cut, call).await);
+        let again = || {
+            world.call(
+                MODERN,
+                "run_graph_session",
+                start(&key, json!({"round": round})),
+            )
+        };
+        let (first, second) = (again().await.tool(), again().await.tool());
+        assert_eq!(first["command_id"], second["command_id"], "{round}");
+    }
+    let mut waiting = 0;
+    while let Some(command) = world.share().await["commands"].as_array().unwrap().first() {
+        let report = json!({"status": "cancelled"});
+        world
+            .complete(command["command_id"].as_str().unwrap(), report)
+            .await;
+        waiting += 1;
+    }
+    assert_eq!(waiting, 50, "one command a key");
 }

@@ -90,6 +90,7 @@ async fn the_wake_up_call_answers_for_a_new_command_and_for_a_cancel() {
         })
     };
     let held = hold(revision);
+    world.until_held().await;
     let command_id = world.queue("k-00000001").await;
     let woken = tokio::time::timeout(PROMPT, held)
         .await
@@ -101,6 +102,7 @@ async fn the_wake_up_call_answers_for_a_new_command_and_for_a_cancel() {
     assert_eq!(synced["commands"][0]["command_id"], command_id.as_str());
     world.start(&command_id, EXECUTION).await;
     let held = hold(synced["revision"].clone());
+    world.until_held().await;
     world
         .call(
             MODERN,
@@ -142,14 +144,7 @@ async fn a_desktop_that_holds_a_wake_up_call_is_checked_without_delay() {
                 .json()
         })
     };
-    let desktop = world.hub.desktops().await.unwrap().remove(0).desktop;
-    while !world
-        .hub
-        .presence()
-        .is_woken_at_once(desktop.id, world.hub.clock().now())
-    {
-        tokio::task::yield_now().await;
-    }
+    world.until_held().await;
     let start = json!({"graph_session_id": crate::world::SESSION.to_string(), "idempotency_key": "k-00000001"});
     let ticket = world.call(MODERN, "run_graph_session", start).await.tool();
     assert_eq!(ticket["first_check_after_seconds"], 0);
@@ -182,14 +177,7 @@ async fn a_shutdown_answers_held_calls_at_once() {
                 .json()
         })
     };
-    let desktop = world.hub.desktops().await.unwrap().remove(0).desktop;
-    while !world
-        .hub
-        .presence()
-        .is_woken_at_once(desktop.id, world.hub.clock().now())
-    {
-        tokio::task::yield_now().await;
-    }
+    world.until_held().await;
     world.shutdown.cancel();
     let status = tokio::time::timeout(PROMPT, status)
         .await
@@ -201,4 +189,47 @@ async fn a_shutdown_answers_held_calls_at_once() {
         .expect("answered")
         .unwrap();
     assert_eq!(wake, json!({"wake": []}));
+}
+
+#[tokio::test]
+async fn a_held_call_ends_with_its_client() {
+    let world = Arc::new(World::new().await);
+    world.share().await;
+    let command_id = world.queue("k-00000001").await;
+    let ask = json!({"command_id": command_id, "wait_seconds": 40});
+    let before = tokio::runtime::Handle::current()
+        .metrics()
+        .num_alive_tasks();
+    for _ in 0..5 {
+        let call = world.call(MODERN, "get_graph_run", ask.clone());
+        let cut = tokio::time::timeout(std::time::Duration::from_millis(200), call).await;
+        assert!(cut.is_err(), "the call is held");
+    }
+    let gone = async {
+        while tokio::runtime::Handle::current()
+            .metrics()
+            .num_alive_tasks()
+            > before
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PROMPT, gone)
+        .await
+        .expect("no call outlives its client");
+}
+
+#[tokio::test]
+async fn a_client_that_never_finishes_its_request_does_not_hold_up_the_end() {
+    use tokio::io::AsyncWriteExt as _;
+    let world = World::new().await;
+    let mut stalled = tokio::net::TcpStream::connect(world.address).await.unwrap();
+    let half = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";
+    stalled.write_all(half.as_bytes()).await.unwrap();
+    world.share().await;
+    world.shutdown.cancel();
+    let served = tokio::time::timeout(PROMPT, world.server)
+        .await
+        .expect("the end comes");
+    served.unwrap().unwrap();
 }

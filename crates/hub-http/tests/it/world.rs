@@ -33,6 +33,7 @@ pub(crate) struct World {
     pub(crate) desktop_token: String,
     pub(crate) project_id: String,
     pub(crate) shutdown: CancellationToken,
+    pub(crate) server: tokio::task::JoinHandle<std::io::Result<()>>,
 }
 
 /// What came back.
@@ -98,7 +99,7 @@ impl World {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, shutdown) = (listener.local_addr().unwrap(), CancellationToken::new());
         let router = router(Arc::clone(&hub), options, shutdown.clone());
-        tokio::spawn(serve(listener, router, shutdown.clone()));
+        let server = tokio::spawn(serve(listener, router, shutdown.clone()));
         Self {
             hub,
             address,
@@ -107,6 +108,7 @@ impl World {
             desktop_token: desktop.token,
             project_id: project.id.to_string(),
             shutdown,
+            server,
         }
     }
 
@@ -186,6 +188,14 @@ impl World {
                 .bearer_auth(token),
         )
         .await
+    }
+
+    /// Waits until the hub holds a wake-up call of the world's desktop.
+    pub(crate) async fn until_held(&self) {
+        let desktop = self.hub.desktops().await.unwrap().remove(0).desktop;
+        while !self.hub.presence().is_holding(desktop.id) {
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Queues a run of the shared session and gives its command id.

@@ -2,7 +2,7 @@
 
 use callboard_ambient::{Clock, Entropy, ManualClock};
 use callboard_domain::limits::{ONLINE_WINDOW_MS, QUEUED_EXPIRY_MS, SILENT_DESKTOP_MS};
-use callboard_domain::{ExecutionId, GraphSessionId, Scopes, Timestamp, WorkerId};
+use callboard_domain::{ExecutionId, GraphSessionId, Refusal, Scopes, Timestamp, WorkerId};
 use callboard_hub::{Hub, Reply};
 use callboard_store::{Connection, Desktop, MemoryStore};
 use callboard_wire::relay::{
@@ -89,7 +89,7 @@ impl World {
     async fn read(&self, command_id: &str) -> Answer {
         match self
             .hub
-            .get_graph_run(&self.chat, command_id, 0, None)
+            .get_graph_run(&self.chat, command_id, 0, None, None)
             .await
             .unwrap()
         {
@@ -98,7 +98,10 @@ impl World {
         }
     }
 
+    /// Sweeps as a hub does that has been awake for a minute.
     async fn sweep(&self) {
+        self.hub.sweep().await.unwrap();
+        self.hands.advance_ms(ONLINE_WINDOW_MS);
         while self.hub.sweep().await.unwrap() {}
     }
 }
@@ -111,6 +114,10 @@ async fn a_command_that_nobody_starts_expires_after_seven_days_before_and_after_
     assert_eq!(world.read(&command_id).await.status, "queued");
     world.hands.advance_ms(1);
     let read = world.read(&command_id).await;
+    assert_eq!(
+        read.error.as_deref(),
+        Some("no desktop started it within 7 days")
+    );
     assert_eq!(
         (read.status.as_str(), read.next_check_after_seconds),
         ("expired", None)
@@ -141,7 +148,9 @@ async fn a_running_command_fails_once_its_desktop_was_silent_for_seven_days() {
     world.hands.advance_ms(SILENT_DESKTOP_MS / 2);
     world.desktop().await;
     world.sweep().await;
-    world.hands.advance_ms(SILENT_DESKTOP_MS - 1);
+    world
+        .hands
+        .advance_ms(SILENT_DESKTOP_MS - 2 * ONLINE_WINDOW_MS - 1);
     world.sweep().await;
     assert_eq!(
         world.read(&command_id).await.status,
@@ -149,7 +158,7 @@ async fn a_running_command_fails_once_its_desktop_was_silent_for_seven_days() {
         "it gave a sign half-way"
     );
     world.hands.advance_ms(1);
-    world.sweep().await;
+    world.hub.sweep().await.unwrap();
     let run = world.read(&command_id).await;
     assert_eq!(run.status, "failed");
     assert_eq!(run.error.as_deref(), Some("desktop did not report back"));
@@ -197,8 +206,119 @@ async fn presence_survives_the_flush_and_ends_after_a_minute() {
     let seen = world.read(&command_id).await.desktop;
     assert!(seen.online && seen.last_seen_at.is_some());
     world.sweep().await;
-    world.hands.advance_ms(ONLINE_WINDOW_MS + 1);
+    world.hands.advance_ms(1);
     let later = world.read(&command_id).await.desktop;
     assert!(!later.online);
     assert_eq!(later.last_seen_at, seen.last_seen_at);
+}
+
+#[tokio::test]
+async fn a_hub_that_was_off_for_a_week_gives_its_desktops_a_minute_to_call() {
+    let world = World::new().await;
+    let command_id = world.queue("k-00000001").await;
+    world.start(&command_id).await;
+    world.sweep().await;
+    world.hands.advance_ms(2 * SILENT_DESKTOP_MS);
+    world.hub.sweep().await.unwrap();
+    assert_eq!(world.read(&command_id).await.status, "running");
+    world.desktop().await;
+    world.hands.advance_ms(ONLINE_WINDOW_MS);
+    world.hub.sweep().await.unwrap();
+    assert_eq!(world.read(&command_id).await.status, "running");
+}
+
+/// Whether `change` wakes a call that is held for the run.
+async fn wakes(world: &World, command_id: &str, change: impl Future<Output = ()>) -> bool {
+    let asked = world
+        .hub
+        .get_graph_run(&world.chat, command_id, 40, None, None);
+    let Reply::Hold(hold) = asked.await.unwrap() else {
+        panic!("the call is held");
+    };
+    change.await;
+    let signals = world.hub.signals();
+    let moved = signals.changed(hold.watches[0]);
+    tokio::time::timeout(std::time::Duration::ZERO, moved)
+        .await
+        .is_ok()
+}
+
+#[tokio::test]
+async fn every_change_of_a_run_wakes_whoever_waits_for_it() {
+    let world = World::new().await;
+    let queued = world.queue("k-00000001").await;
+    assert!(!wakes(&world, &queued, async {}).await);
+    assert!(wakes(&world, &queued, world.start(&queued)).await, "start");
+    let completed = async {
+        let request = CompleteRequest {
+            execution_id: Some(EXECUTION),
+            status: CompletionStatus::Failed,
+            result: None,
+            result_truncated: false,
+            error: None,
+            total_tokens: None,
+            reported_cost: None,
+        };
+        let desktop = world.desktop().await;
+        world
+            .hub
+            .complete(&desktop, &queued, request)
+            .await
+            .unwrap();
+    };
+    assert!(wakes(&world, &queued, completed).await, "complete");
+    let cancelled = world.queue("k-00000002").await;
+    let cancel = async {
+        world
+            .hub
+            .cancel_graph_run(&world.chat, &cancelled)
+            .await
+            .unwrap();
+    };
+    assert!(wakes(&world, &cancelled, cancel).await, "cancel");
+    let revoked = world.queue("k-00000003").await;
+    let revoke = async {
+        world.hub.revoke_connection("Claude").await.unwrap();
+    };
+    assert!(wakes(&world, &revoked, revoke).await, "revoke");
+}
+
+#[tokio::test]
+async fn a_call_that_is_held_over_a_revocation_learns_nothing() {
+    let world = World::new().await;
+    let command_id = world.queue("k-00000001").await;
+    world.start(&command_id).await;
+    world.hub.revoke_connection("Claude").await.unwrap();
+    let session = SESSION.to_string();
+    let read = world
+        .hub
+        .get_graph_run(&world.chat, &command_id, 0, None, None)
+        .await;
+    let replay = world
+        .hub
+        .run_graph_session(&world.chat, &session, Map::new(), "k-00000001")
+        .await;
+    let cancel = world.hub.cancel_graph_run(&world.chat, &command_id).await;
+    assert!(read.unwrap_err().is(Refusal::RunNotFound));
+    assert!(cancel.unwrap_err().is(Refusal::RunNotFound));
+    assert!(replay.unwrap_err().is(Refusal::SessionNotFound));
+}
+
+#[tokio::test]
+async fn a_status_that_changed_before_the_call_is_told_at_once() {
+    let world = World::new().await;
+    let command_id = world.queue("k-00000001").await;
+    let ask = |seen| {
+        world
+            .hub
+            .get_graph_run(&world.chat, &command_id, 40, seen, None)
+    };
+    assert!(matches!(ask(Some("queued")).await.unwrap(), Reply::Hold(_)));
+    world.start(&command_id).await;
+    assert!(matches!(ask(Some("queued")).await.unwrap(), Reply::Done(_)));
+    assert!(matches!(
+        ask(Some("running")).await.unwrap(),
+        Reply::Hold(_)
+    ));
+    assert!(matches!(ask(None).await.unwrap(), Reply::Hold(_)));
 }

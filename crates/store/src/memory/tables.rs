@@ -241,6 +241,19 @@ impl Tables {
         Ok(())
     }
 
+    /// Whether a command is `caller`'s to see: a revoked connection has none any more.
+    fn permits(&self, caller: Caller, row: &RunRow) -> bool {
+        let revoked = |id| {
+            let mut connections = self.connections.iter();
+            connections.any(|connection| connection.id == id && connection.revoked)
+        };
+        let gone = match caller {
+            Caller::Connection(id) => revoked(id),
+            Caller::Desktop(_) => false,
+        };
+        caller.may(row) && !gone
+    }
+
     fn projects_of(&self, connection_id: ConnectionId) -> &[ProjectId] {
         let found = self
             .connections
@@ -303,7 +316,10 @@ impl Tables {
         command_id: CommandId,
         now: Timestamp,
     ) -> Option<RunRow> {
-        let row = self.runs.get(&command_id).filter(|row| caller.may(row))?;
+        let row = self.runs.get(&command_id)?;
+        if !self.permits(caller, row) {
+            return None;
+        }
         Some(self.shown(row, settled_at(&row.run, now)))
     }
 
@@ -321,10 +337,12 @@ impl Tables {
 
     pub(super) fn queue_run(&mut self, request: QueueRun) -> Result<QueuedRun, StoreError> {
         let key = (request.connection_id, request.idempotency_key.clone());
+        let caller = Caller::Connection(request.connection_id);
         let known = self
             .keys
             .get(&key)
-            .and_then(|command_id| self.runs.get(command_id));
+            .and_then(|command_id| self.runs.get(command_id))
+            .filter(|row| self.permits(caller, row));
         if let Some(row) = known {
             let run = rules::replay_queue(&row.run, request.request, request.now)?;
             return Ok(QueuedRun {
@@ -381,7 +399,9 @@ impl Tables {
         event: &Event,
         now: Timestamp,
     ) -> Result<(RunRow, bool), StoreError> {
-        let row = self.runs.get_mut(&command_id).filter(|row| caller.may(row));
+        let found = self.runs.get(&command_id);
+        let permitted = found.is_some_and(|row| self.permits(caller, row));
+        let row = self.runs.get_mut(&command_id).filter(|_| permitted);
         let row = row.ok_or(Refusal::RunNotFound)?;
         let decision = decide(&row.run, event, now)?;
         let replayed = decision == Decision::Replayed;

@@ -1,12 +1,13 @@
 //! `get_graph_run`: status, progress and result of one run.
 
 use callboard_domain::limits::WAIT_SECONDS_MAX;
-use callboard_domain::{CommandId, ExecutionId};
+use callboard_domain::{CommandId, ExecutionId, TextBound, TextUnit};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::arguments::{Argument, Kind};
 use crate::as_text;
+use crate::present::present;
 use crate::relay::Progress;
 
 /// What it takes.
@@ -20,6 +21,17 @@ pub const ARGUMENTS: &[Argument] = &[
             min: 0,
             max: WAIT_SECONDS_MAX,
         },
+        required: false,
+    },
+    Argument {
+        name: "seen_status",
+        description: "The status that you saw last: with wait_seconds, the call answers at once \
+                      when the status is another one by now.",
+        kind: Kind::Text(TextBound {
+            min: 1,
+            max: 20,
+            unit: TextUnit::CodePoint,
+        }),
         required: false,
     },
 ];
@@ -57,8 +69,12 @@ pub struct Answer {
         with = "as_text::option"
     )]
     pub execution_id: Option<ExecutionId>,
-    /// The whole result, or nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The whole result, or nothing; a Graph can return null.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "present"
+    )]
     pub result: Option<Box<RawValue>>,
     /// The result exceeds 100,000 characters and stays on the desktop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

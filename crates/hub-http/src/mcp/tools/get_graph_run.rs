@@ -27,8 +27,9 @@ pub(super) fn call<S: Store>(call: &Call<S>, values: Values) -> Answering<'_> {
         let (hub, caller) = (&call.shared.hub, &call.caller);
         let command_id = values.text("command_id");
         let wait_seconds = values.integer("wait_seconds").unwrap_or(0);
-        let asked = |patience| hub.get_graph_run(caller, command_id, wait_seconds, patience);
-        let shutdown = &call.shared.shutdown;
-        text(&until_done(hub.signals(), hub.clock(), shutdown, asked).await?)
+        let seen = Some(values.text("seen_status")).filter(|seen| !seen.is_empty());
+        let asked = |patience| hub.get_graph_run(caller, command_id, wait_seconds, seen, patience);
+        let ends = [&call.shared.shutdown, &call.hung_up];
+        text(&until_done(hub.signals(), hub.clock(), &ends, asked).await?)
     })
 }

@@ -17,6 +17,7 @@ use callboard_wire::arguments::{self, Argument, Values};
 use rmcp::model::{MetaObject, ToolAnnotations};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::SharedHub;
 
@@ -56,6 +57,8 @@ type Answering<'a> = Pin<Box<dyn Future<Output = Result<String, HubError>> + Sen
 pub(super) struct Call<S> {
     pub(super) shared: SharedHub<S>,
     pub(super) caller: Connection,
+    /// Cancelled when nobody waits for the answer any more.
+    pub(super) hung_up: CancellationToken,
 }
 
 impl<S: Store> Tool<S> {
@@ -95,12 +98,9 @@ impl<S: Store> Tool<S> {
 }
 
 /// The scope that a tool needs; `None` for a name that is no tool.
-pub(super) fn scope_of(name: &str) -> Option<Scope> {
-    // The specifications do not depend on the store; any one names the same list.
-    let all = Tool::<callboard_store::MemoryStore>::ALL;
-    all.iter()
-        .find(|tool| tool.spec.name == name)
-        .map(|tool| tool.spec.scope)
+pub(super) fn scope_of<S: Store>(name: &str) -> Option<Scope> {
+    let found = Tool::<S>::ALL.iter().find(|tool| tool.spec.name == name);
+    found.map(|tool| tool.spec.scope)
 }
 
 impl Spec {
