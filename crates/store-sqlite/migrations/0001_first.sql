@@ -97,8 +97,9 @@ CREATE TABLE runs (
     UNIQUE (connection_id, idempotency_key)
 ) STRICT;
 
--- What waits for one desktop in one project: those without a start come first, oldest first.
-CREATE INDEX runs_open ON runs (desktop_id, project_id, started_at, command_id)
+-- What waits for one desktop in one project: those without a start come first, oldest first, as
+-- `seq` is the last column of every index.
+CREATE INDEX runs_open ON runs (desktop_id, project_id, started_at)
     WHERE due_at IS NOT NULL;
 
 CREATE INDEX runs_due ON runs (due_at) WHERE due_at IS NOT NULL;

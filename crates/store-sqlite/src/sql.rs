@@ -129,12 +129,12 @@ statements! {
     WAITING_RUNS = runs!(
         "WHERE r.desktop_id = ?1 AND r.project_id = ?2 AND r.started_at IS NULL
            AND r.due_at IS NOT NULL
-         ORDER BY r.command_id"
+         ORDER BY r.seq"
     );
     STARTED_RUNS = runs!(
         "WHERE r.desktop_id = ?1 AND r.project_id = ?2 AND r.started_at IS NOT NULL
            AND r.due_at IS NOT NULL
-         ORDER BY r.command_id"
+         ORDER BY r.seq"
     );
     OPEN_RUNS_OF_CONNECTION =
         runs!("WHERE r.connection_id = ?1 AND r.due_at IS NOT NULL ORDER BY r.command_id");

@@ -133,7 +133,6 @@ pub(super) async fn a_sync_hands_out_what_waits_in_that_project_oldest_first<S: 
         rows.push(world.queue(&workspace, &format!("waits-as-{number}")).await);
     }
     world.start(&workspace, "runs-already").await;
-    rows.sort_by_key(|row| row.command_id);
     let synced = world.share(&workspace, list.clone()).await;
     let oldest_first: Vec<_> = rows.iter().map(|row| row.command_id).collect();
     assert_eq!(handed_out(&synced), oldest_first);
@@ -171,7 +170,6 @@ pub(super) async fn a_full_hand_out_leaves_the_rest_for_later<S: Store>(world: W
         let row = world.queue(&workspace, &format!("waits-as-{number}")).await;
         ids.push(row.command_id);
     }
-    ids.sort();
     let synced = world.share(&workspace, list.clone()).await;
     assert_eq!(handed_out(&synced), ids[..COMMANDS_PER_SYNC_MAX]);
     assert_eq!(

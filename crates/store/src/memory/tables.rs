@@ -30,6 +30,9 @@ pub(super) struct Tables {
     connections: Vec<ConnectionRow>,
     sessions: BTreeMap<(ProjectId, DesktopId), Vec<SessionInfo>>,
     runs: BTreeMap<CommandId, RunRow>,
+    /// Every command in the order in which it was queued: ids follow the wall clock, which can be
+    /// set back.
+    queue: Vec<CommandId>,
     keys: BTreeMap<(ConnectionId, String), CommandId>,
 }
 
@@ -366,6 +369,7 @@ impl Tables {
             desktop_last_seen_at: None,
         };
         self.keys.insert(key, row.command_id);
+        self.queue.push(row.command_id);
         self.runs.insert(row.command_id, row.clone());
         Ok(QueuedRun {
             row: self.shown(&row, row.run.clone()),
@@ -428,8 +432,9 @@ impl Tables {
         let changed = *stored != sessions;
         *stored = sessions;
         let waiting: Vec<_> = self
-            .runs
-            .values()
+            .queue
+            .iter()
+            .filter_map(|command_id| self.runs.get(command_id))
             .filter(|row| row.project_id == project_id && row.desktop_id == desktop_id)
             .map(|row| self.shown(row, settled_at(&row.run, now)))
             .collect();
