@@ -1,13 +1,15 @@
 //! Single facts of the published loop and of ours.
 
-use callboard_domain::FinalStatus;
 use callboard_domain::graph_run::{State, Status};
 use callboard_domain::limits::{DESKTOP_RESTARTED, NO_LONGER_SHARED};
+use callboard_domain::{CommandId, Consent, FinalStatus, ProjectId, Timestamp};
 use callboard_domain::{Refusal, Report};
 use callboard_relay::{
-    Call, Config, DESKTOP_STOPPED, Draw as _, Failure, HubState, Input, Output, Seen, View as _,
-    WakeUp,
+    Answer, Call, Command, Config, DESKTOP_STOPPED, Draw as _, Failure, HubState, Input, Now,
+    Output, ProjectView, Relay, Seen, Unfinished, View as _, WakeUp,
 };
+
+use callboard_wire::relay::{SyncResponse, WaitResponse};
 
 use crate::world::{PROJECT, World, session};
 
@@ -181,6 +183,18 @@ fn a_graph_that_finished_between_the_flag_and_the_stop_is_still_cancelled() {
 }
 
 #[test]
+fn a_cancel_that_came_before_the_grant_was_heard_of_spends_nothing() {
+    let mut world = World::started(waking(), 28);
+    world.pass(1_000);
+    let id = world.queue_whose_grant_is_lost(1, 1);
+    assert_eq!(world.hub.status(id), Status::Running);
+    world.cancel(id);
+    world.pass(60_000);
+    assert_eq!(world.hub.status(id), Status::Cancelled);
+    assert!(world.begun.is_empty());
+}
+
+#[test]
 fn a_command_cancelled_before_the_desktop_came_never_reaches_it() {
     let mut world = World::started(POLLING, 8);
     world.pass(25_000);
@@ -313,6 +327,71 @@ fn an_entry_that_always_times_out_delays_nobody_for_more_than_one_turn() {
 }
 
 #[test]
+fn a_refusal_that_is_not_about_the_completion_parks_nothing() {
+    let mut world = World::started(waking(), 25);
+    world.run_ms = |_| 1_000;
+    world.pass(1_000);
+    let id = world.queue(1, 1);
+    world.instead = Some(|call| match call {
+        Call::Complete(_) => Some(Failure::Refused(Refusal::DesktopInUse)),
+        Call::WhoAmI | Call::Sync(_) | Call::Start(..) | Call::Control(..) | Call::Wait(_) => None,
+    });
+    world.pass(60_000);
+    let (_, parked) = &world.disk.outbox[&id];
+    assert_eq!(*parked, None);
+    world.instead = None;
+    world.pass(20_000);
+    assert_eq!(world.hub.status(id), Status::Completed);
+}
+
+#[test]
+fn a_silent_hub_delays_a_sync_by_one_time_out_however_full_the_outbox_is() {
+    let mut world = World::started(waking(), 26);
+    world.run_ms = |_| 100;
+    world.pass(1_000);
+    world.instead = Some(|call| match call {
+        Call::Complete(_) => Some(Failure::Status {
+            status: 500,
+            reason: "broken".into(),
+            retry_after_ms: None,
+        }),
+        Call::WhoAmI | Call::Sync(_) | Call::Start(..) | Call::Control(..) | Call::Wait(_) => None,
+    });
+    for n in 1..=5 {
+        world.queue(n, 1);
+    }
+    world.pass(20_000);
+    assert_eq!(world.disk.outbox.len(), 5);
+    world.instead = None;
+    world.hub_is_down = true;
+    world.pass(60_000);
+    let from_ms = world.now_ms;
+    world.pass(60_000);
+    // Each turn of the grid begins with this call.
+    let begins = |(at_ms, call): &&(u64, Call)| *at_ms > from_ms && *call == Call::WhoAmI;
+    let turn_ms = world.sent.iter().find(begins).unwrap().0;
+    assert_eq!(syncs(&world, turn_ms).first(), Some(&(turn_ms + 10_000)));
+}
+
+#[test]
+fn a_turn_from_before_the_sleep_is_dropped_for_a_new_one() {
+    let mut world = World::started(POLLING, 27);
+    world.pass(65_000);
+    world.hub_is_down = true;
+    while syncs(&world, 65_001).is_empty() {
+        world.pass(1_000);
+    }
+    world.hub_is_down = false;
+    let woke_ms = world.now_ms;
+    world.slept_ms += 3_600_000;
+    let id = world.queue(1, 1);
+    world.input(Input::Tick);
+    world.pass(0);
+    assert_eq!(syncs(&world, woke_ms), [woke_ms]);
+    assert_eq!(world.hub.status(id), Status::Running);
+}
+
+#[test]
 fn sleep_is_followed_by_one_turn_at_once_and_no_burst() {
     let mut world = World::started(POLLING, 14);
     world.pass(65_000);
@@ -354,6 +433,38 @@ fn retry_after_is_obeyed_and_the_grid_is_kept() {
     world.instead = None;
     world.pass(40_000);
     assert_eq!(world.begun.len(), 1);
+}
+
+#[test]
+fn a_busy_answer_to_one_completion_holds_up_only_that_one() {
+    let mut world = World::started(waking(), 29);
+    world.run_ms = |_| 1_000;
+    world.pass(1_000);
+    world.instead = Some(|call| match call {
+        Call::Complete(id) if id.as_bytes()[0] == 1 => Some(Failure::Status {
+            status: 503,
+            reason: "busy".into(),
+            retry_after_ms: Some(100_000),
+        }),
+        Call::Complete(_) | Call::WhoAmI | Call::Sync(_) | Call::Start(..) => None,
+        Call::Control(..) | Call::Wait(_) => None,
+    });
+    let held = world.queue(1, 1);
+    world.pass(1_000);
+    let told_ms = world.now_ms;
+    let other = world.queue(2, 1);
+    world.pass(5_000);
+    assert_eq!(world.hub.status(other), Status::Completed);
+    world.pass(90_000);
+    let again = |call: &Call| matches!(call, Call::Complete(id) if id.as_bytes()[0] == 1);
+    assert_eq!(
+        count(&world, told_ms + 1, again),
+        0,
+        "its Retry-After is obeyed"
+    );
+    world.instead = None;
+    world.pass(30_000);
+    assert_eq!(world.hub.status(held), Status::Completed);
 }
 
 #[test]
@@ -577,4 +688,85 @@ fn outputs_of_a_hand_out_are_row_first_call_second() {
             ..
         }
     ));
+}
+
+/// A desktop with two projects and nothing shared.
+struct TwoProjects;
+
+const PROJECTS: [ProjectId; 2] = [
+    ProjectId::from_bytes([1; 16]),
+    ProjectId::from_bytes([2; 16]),
+];
+
+impl callboard_relay::View for TwoProjects {
+    fn seen(&self, _: CommandId) -> Option<Seen> {
+        None
+    }
+
+    fn unfinished(&self) -> Vec<Unfinished> {
+        Vec::new()
+    }
+
+    fn outbox(&self) -> Vec<CommandId> {
+        Vec::new()
+    }
+
+    fn projects(&self) -> Vec<ProjectView> {
+        let project = |project_id| ProjectView {
+            project_id,
+            enabled: true,
+            sessions: Vec::new(),
+        };
+        PROJECTS.map(project).into()
+    }
+
+    fn consent(&self, _: &Command) -> Consent {
+        Consent::NONE
+    }
+}
+
+#[test]
+fn the_project_that_woke_the_desktop_is_synced_first() {
+    let mut relay = Relay::new(waking());
+    let mut random = crate::world::Random::new(30);
+    let now = Now {
+        wall: Timestamp::from_millis(0),
+        monotonic_ms: 0,
+    };
+    let mut synced = Vec::new();
+    let mut woken = false;
+    let mut outputs = relay.step(now, Input::Boot, &TwoProjects, &mut random);
+    while synced.len() < 3 {
+        let call = outputs.iter().find_map(|output| match output {
+            Output::Send { call, request } if *request != Call::WhoAmI => {
+                Some((*call, request.clone()))
+            }
+            _ => None,
+        });
+        let (call, request) = call.expect("the relay goes on");
+        let answer = match request {
+            Call::Sync(request) => {
+                synced.push(request.project_id);
+                Answer::Sync(SyncResponse {
+                    revision: "1".into(),
+                    commands: Vec::new(),
+                    control: Vec::new(),
+                })
+            }
+            Call::Wait(request) => {
+                assert!(!std::mem::replace(&mut woken, true));
+                let wake = request.projects.into_iter().skip(1).collect();
+                Answer::Wait(WaitResponse { wake })
+            }
+            other => panic!("{other:?}"),
+        };
+        let answer = Ok(answer);
+        outputs = relay.step(
+            now,
+            Input::Answered { call, answer },
+            &TwoProjects,
+            &mut random,
+        );
+    }
+    assert_eq!(synced, [PROJECTS[0], PROJECTS[1], PROJECTS[1]]);
 }

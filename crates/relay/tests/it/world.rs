@@ -266,15 +266,11 @@ impl World {
     /// Lets `ms` pass.
     pub(crate) fn pass(&mut self, ms: u64) {
         let until_ms = self.now_ms + ms;
-        while let Some(Reverse((at_ms, sequence))) = self.happenings.peek().copied() {
+        while let Some(Reverse((at_ms, _))) = self.happenings.peek().copied() {
             if at_ms > until_ms {
                 break;
             }
-            self.happenings.pop();
-            self.now_ms = self.now_ms.max(at_ms);
-            if let Some((life, happening)) = self.details.remove(&sequence) {
-                self.happen(life, happening);
-            }
+            self.happen_next(at_ms);
         }
         self.now_ms = until_ms;
     }
@@ -535,6 +531,30 @@ impl World {
         match self.hub.wake(&request) {
             Some(response) => self.answer(self.life, call, Ok(Answer::Wait(response))),
             None => self.held = Some((call, request)),
+        }
+    }
+
+    /// Queues a run whose start the hub grants without the desktop hearing of it.
+    pub(crate) fn queue_whose_grant_is_lost(&mut self, n: u8, session_n: u8) -> CommandId {
+        let id = self.queue(n, session_n);
+        while self.disk.seen(id).is_none() {
+            let Some(Reverse((at_ms, _))) = self.happenings.peek().copied() else {
+                break;
+            };
+            self.happen_next(at_ms);
+        }
+        self.faults.lose_answer = 100;
+        self.pass(0);
+        self.faults.lose_answer = 0;
+        id
+    }
+
+    fn happen_next(&mut self, at_ms: u64) {
+        self.now_ms = self.now_ms.max(at_ms);
+        if let Some(Reverse((_, sequence))) = self.happenings.pop()
+            && let Some((life, happening)) = self.details.remove(&sequence)
+        {
+            self.happen(life, happening);
         }
     }
 
