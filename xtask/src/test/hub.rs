@@ -49,6 +49,8 @@ impl Hub {
             .arg("up")
             .arg("--data")
             .arg(&data)
+            .arg("--folder")
+            .arg(&notes)
             .arg("--listen")
             .arg(address.to_string());
         let output =

@@ -76,7 +76,7 @@ impl Chat {
         let lifecycle = ClientLifecycleMode::Discover {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         };
-        let service = ().serve_with_lifecycle(transport, lifecycle).await;
+        let service = Box::pin(().serve_with_lifecycle(transport, lifecycle)).await;
         let service = service.map_err(|error| match error.is_authorization_required() {
             true => Failure::failed(format!("{url} does not know this token")).hint(
                 "`callboard hub token list` shows the connected agents; make a new one there",
@@ -100,14 +100,15 @@ impl Chat {
         if let Value::Object(fields) = arguments {
             request = request.with_arguments(fields);
         }
-        let result = self
-            .service
-            .call_tool(request)
-            .await
-            .map_err(|error| match error {
-                ServiceError::McpError(error) => CallError::Refused(error.to_string()),
-                other => CallError::Lost(root_cause(&other)),
-            })?;
+        // The client's future is large, and it is awaited in many places.
+        let answered = Box::pin(self.service.call_tool(request)).await;
+        let result = answered.map_err(|error| {
+            if let ServiceError::McpError(error) = error {
+                CallError::Refused(error.to_string())
+            } else {
+                CallError::Lost(root_cause(&error))
+            }
+        })?;
         let text = result.content.iter().find_map(ContentBlock::as_text);
         let text = text.map(|text| text.text.clone()).unwrap_or_default();
         if result.is_error == Some(true) {

@@ -84,31 +84,21 @@ fn show(response: Response, output: &Output) {
         ]
     };
     let rows = |graphs: &[GraphInfo]| table(&graphs.iter().map(row).collect::<Vec<_>>());
-    match response {
-        Response::Graph(detail) => output.data(&detail.info, || rows(&[detail.info.clone()])),
-        Response::Graphs(graphs) => {
-            output.data(&graphs, || rows(&graphs));
-            if graphs.is_empty() {
-                output.note("No Graphs yet. Add one with: callboard graph add FILE");
-            }
+    if let Response::Graph(detail) = response {
+        output.data(&detail.info, || rows(std::slice::from_ref(&detail.info)));
+    } else if let Response::Graphs(graphs) = response {
+        output.data(&graphs, || rows(&graphs));
+        if graphs.is_empty() {
+            output.note("No Graphs yet. Add one with: callboard graph add FILE");
         }
-        other => unexpected(&other, output),
     }
 }
 
 fn source(response: Response, output: &Output) {
-    match response {
-        Response::Graph(detail) => {
-            output.data(&detail, || {
-                detail.source.lines().map(str::to_owned).collect()
-            });
-        }
-        other => unexpected(&other, output),
+    if let Response::Graph(detail) = response {
+        let lines = || detail.source.lines().map(str::to_owned).collect();
+        output.data(&detail, lines);
     }
-}
-
-fn unexpected(response: &Response, output: &Output) {
-    output.note(format!("the desktop answered something else: {response:?}"));
 }
 
 async fn edit(
@@ -173,9 +163,10 @@ async fn in_editor(slug: &str, source: &str) -> Result<String, Failure> {
 
 fn read(file: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(file).map_err(|error| {
-        let what = match error.kind() {
-            ErrorKind::InvalidData => "it is not a text file".to_owned(),
-            _ => error.to_string(),
+        let what = if error.kind() == ErrorKind::InvalidData {
+            "it is not a text file".to_owned()
+        } else {
+            error.to_string()
         };
         Failure::usage(format!("cannot read {}: {what}", file.display()))
     })

@@ -95,51 +95,20 @@ pub(crate) async fn perform<S: Store>(hub: &Hub<S>, request: AdminRequest) -> Ad
 }
 
 async fn answer<S: Store>(hub: &Hub<S>, request: AdminRequest) -> Result<AdminAnswer, HubError> {
-    Ok(match request {
+    match request {
         AdminRequest::CreateProject { name } => {
             let project = hub.create_project(&name).await?;
-            AdminAnswer::Project {
-                project_id: project.id.to_string(),
+            let project_id = project.id.to_string();
+            Ok(AdminAnswer::Project {
+                project_id,
                 name: project.name,
-            }
-        }
-        AdminRequest::ListProjects => {
-            let projects = hub.projects().await?.into_iter();
-            let line = |p: callboard_store::Project| ProjectLine {
-                id: p.id.to_string(),
-                name: p.name,
-            };
-            AdminAnswer::Projects {
-                projects: projects.map(line).collect(),
-            }
+            })
         }
         AdminRequest::CreateDesktop { name } => {
             let created = hub.create_desktop(&name).await?;
-            let note = "This device token is shown once. Keep it in a file, then run on the \
-                        desktop: callboard desktop run --hub URL --token-file FILE";
-            AdminAnswer::Secret {
-                token: created.token,
-                id: created.made.id.to_string(),
-                note: note.to_owned(),
-            }
-        }
-        AdminRequest::ListDesktops => {
-            let line = |summary: callboard_hub::DesktopSummary| DesktopLine {
-                id: summary.desktop.id.to_string(),
-                name: summary.desktop.name,
-                online: summary.online,
-                last_seen_at: summary.last_seen_at.map(rfc3339),
-            };
-            AdminAnswer::Desktops {
-                desktops: hub.desktops().await?.into_iter().map(line).collect(),
-            }
-        }
-        AdminRequest::RebindDesktop { name } => {
-            hub.rebind_desktop(&name).await?;
-            let message = format!(
-                "{name} is free: the next data folder that calls with its token is bound to it"
-            );
-            AdminAnswer::Done { message }
+            let (token, id) = (created.token, created.made.id.to_string());
+            let note = DESKTOP_NOTE.to_owned();
+            Ok(AdminAnswer::Secret { token, id, note })
         }
         AdminRequest::CreateToken {
             name,
@@ -149,27 +118,17 @@ async fn answer<S: Store>(hub: &Hub<S>, request: AdminRequest) -> Result<AdminAn
             let created = hub
                 .create_connection(&name, &projects, read_scopes(&scopes)?)
                 .await?;
-            let note = "This bearer token is shown once; the hub keeps only its hash.".to_owned();
-            AdminAnswer::Secret {
-                token: created.token,
-                id: created.made.id.to_string(),
-                note,
-            }
+            let (token, id) = (created.token, created.made.id.to_string());
+            let note = TOKEN_NOTE.to_owned();
+            Ok(AdminAnswer::Secret { token, id, note })
         }
-        AdminRequest::ListTokens => {
-            let line = |connection: callboard_store::Connection| TokenLine {
-                id: connection.id.to_string(),
-                name: connection.name,
-                scopes: connection.scopes.to_string(),
-                projects: connection
-                    .projects
-                    .into_iter()
-                    .map(|project| project.name)
-                    .collect(),
-            };
-            AdminAnswer::Tokens {
-                tokens: hub.connections().await?.into_iter().map(line).collect(),
-            }
+        AdminRequest::RebindDesktop { name } => {
+            hub.rebind_desktop(&name).await?;
+            let message = format!(
+                "{name} is free: the next data folder that calls with its token is bound to it. \
+                 Stop the desktop on the old machine first."
+            );
+            Ok(AdminAnswer::Done { message })
         }
         AdminRequest::RevokeToken { name } => {
             let changed = hub.revoke_connection(&name).await?;
@@ -178,9 +137,52 @@ async fn answer<S: Store>(hub: &Hub<S>, request: AdminRequest) -> Result<AdminAn
                 1 => format!("{name} is disconnected; 1 run was cancelled or asked to stop"),
                 n => format!("{name} is disconnected; {n} runs were cancelled or asked to stop"),
             };
-            AdminAnswer::Done { message }
+            Ok(AdminAnswer::Done { message })
         }
-    })
+        AdminRequest::ListProjects => projects(hub).await,
+        AdminRequest::ListDesktops => desktops(hub).await,
+        AdminRequest::ListTokens => tokens(hub).await,
+    }
+}
+
+/// What to do with a fresh device token.
+const DESKTOP_NOTE: &str = "This device token is shown once. Keep it in a file, then run on the \
+                            desktop: callboard desktop run --hub URL --token-file FILE";
+/// What to know of a fresh bearer token.
+const TOKEN_NOTE: &str = "This bearer token is shown once; the hub keeps only its hash.";
+
+async fn projects<S: Store>(hub: &Hub<S>) -> Result<AdminAnswer, HubError> {
+    let line = |project: callboard_store::Project| ProjectLine {
+        id: project.id.to_string(),
+        name: project.name,
+    };
+    let projects = hub.projects().await?.into_iter().map(line).collect();
+    Ok(AdminAnswer::Projects { projects })
+}
+
+async fn desktops<S: Store>(hub: &Hub<S>) -> Result<AdminAnswer, HubError> {
+    let line = |summary: callboard_hub::DesktopSummary| DesktopLine {
+        id: summary.desktop.id.to_string(),
+        name: summary.desktop.name,
+        online: summary.online,
+        last_seen_at: summary.last_seen_at.map(rfc3339),
+    };
+    let desktops = hub.desktops().await?.into_iter().map(line).collect();
+    Ok(AdminAnswer::Desktops { desktops })
+}
+
+async fn tokens<S: Store>(hub: &Hub<S>) -> Result<AdminAnswer, HubError> {
+    let names = |projects: Vec<callboard_store::Project>| {
+        projects.into_iter().map(|project| project.name).collect()
+    };
+    let line = |connection: callboard_store::Connection| TokenLine {
+        id: connection.id.to_string(),
+        name: connection.name,
+        scopes: connection.scopes.to_string(),
+        projects: names(connection.projects),
+    };
+    let tokens = hub.connections().await?.into_iter().map(line).collect();
+    Ok(AdminAnswer::Tokens { tokens })
 }
 
 fn read_scopes(names: &[String]) -> Result<Scopes, HubError> {

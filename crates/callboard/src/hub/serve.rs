@@ -97,16 +97,17 @@ pub(crate) async fn ended(server: JoinHandle<std::io::Result<()>>) -> Result<(),
 pub(crate) async fn bind(listen: SocketAddr) -> Result<TcpListener, Failure> {
     TcpListener::bind(listen).await.map_err(|error| {
         let failure = Failure::cannot_start(format!("cannot listen on {listen}: {error}"));
-        match error.kind() {
-            ErrorKind::AddrInUse => {
-                let port = listen.port().checked_add(1).unwrap_or(8787);
-                let other = SocketAddr::new(listen.ip(), port);
-                failure.hint(format!(
-                    "another program has that port: choose one with --listen {other}"
-                ))
-            }
-            _ => failure.hint("choose another address with --listen"),
+        if error.kind() != ErrorKind::AddrInUse {
+            return failure.hint("choose another address with --listen");
         }
+        let port = listen
+            .port()
+            .checked_add(1)
+            .unwrap_or(DEFAULT_LISTEN.port());
+        let other = SocketAddr::new(listen.ip(), port);
+        failure.hint(format!(
+            "another program has that port: choose one with --listen {other}"
+        ))
     })
 }
 
