@@ -161,8 +161,11 @@ pub(crate) fn listen(data_dir: &Path) -> Result<Socket, OpenError> {
 fn bind(path: &Path) -> io::Result<UnixListener> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let private = folder.join(format!(".c{}", std::process::id()));
-    std::fs::DirBuilder::new().mode(0o700).create(&private)?;
     let made = private.join("s");
+    // A crash right here may have left them, and process ids come again, above all in containers.
+    drop(std::fs::remove_file(&made));
+    drop(std::fs::remove_dir(&private));
+    std::fs::DirBuilder::new().mode(0o700).create(&private)?;
     let bound = UnixListener::bind(&made).and_then(|listener| {
         std::fs::set_permissions(&made, std::fs::Permissions::from_mode(0o600))?;
         std::fs::rename(&made, path)?;

@@ -263,8 +263,11 @@ fn the_socket_is_the_owners_alone_and_a_stale_one_is_replaced() {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("control.sock");
-        // A desktop that was killed leaves its socket behind.
+        // A desktop that was killed leaves its socket behind, or even what it was made in.
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        let half_made = folder.path().join(format!(".c{}", std::process::id()));
+        std::fs::create_dir(&half_made).unwrap();
+        drop(std::os::unix::net::UnixListener::bind(half_made.join("s")).unwrap());
         let here = Here::start_in(folder, Hub::start().await, |_| {}).await;
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
