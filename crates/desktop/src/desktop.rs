@@ -1,7 +1,9 @@
 //! A desktop from its opening to its end.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::mpsc;
+use std::time::Duration;
 
 use callboard_agents::{Agents, Tools};
 use callboard_ambient::{Clock, Entropy};
@@ -20,6 +22,8 @@ use crate::folder::{self, FolderLock};
 use crate::hub_client::HubClient;
 use crate::{Activity, DesktopConfig, OpenError, RunError};
 
+const LOCK_TRIES: u32 = 10;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// Events that a slow watcher may fall behind.
 const ACTIVITY_MAX: usize = 1_024;
 
@@ -46,15 +50,12 @@ impl Desktop {
         if config.slots == 0 {
             return Err(OpenError::NoSlots);
         }
+        let lock = lock_folder(&config.data_dir).await?;
         let data_dir = config.data_dir.clone();
         let fresh_worker = WorkerId::from_bytes(entropy.uuid_v4()).to_string();
         // Opening can wait for the disk.
-        let opened = tokio::task::spawn_blocking(move || {
-            let lock = folder::take(&data_dir)?;
-            let stored = open_database(&data_dir, fresh_worker)?;
-            Ok((lock, stored))
-        });
-        let (lock, (database, worker_id, folders)) = opened.await.unwrap_or_else(|error| {
+        let opened = tokio::task::spawn_blocking(move || open_database(&data_dir, fresh_worker));
+        let (database, worker_id, folders) = opened.await.unwrap_or_else(|error| {
             let reason = error.to_string();
             let path = config.data_dir.clone();
             Err(OpenError::Database { path, reason })
@@ -190,9 +191,21 @@ impl Drop for AbandonOnDrop {
     }
 }
 
+/// A desktop that was killed while it started a script holds its lock until that process has
+/// begun, so a lock that is taken is tried again for a moment.
+async fn lock_folder(data_dir: &Path) -> Result<FolderLock, OpenError> {
+    for _ in 1..LOCK_TRIES {
+        match folder::take(data_dir) {
+            Err(OpenError::InUse { .. }) => tokio::time::sleep(LOCK_PAUSE).await,
+            taken => return taken,
+        }
+    }
+    folder::take(data_dir)
+}
+
 type Stored = (Database, String, Vec<String>);
 
-fn open_database(data_dir: &std::path::Path, fresh_worker: String) -> Result<Stored, OpenError> {
+fn open_database(data_dir: &Path, fresh_worker: String) -> Result<Stored, OpenError> {
     let failed = |error: OpenFailure| match error {
         OpenFailure::Newer { found, known } => OpenError::Newer {
             path: data_dir.to_owned(),

@@ -9,7 +9,7 @@ use callboard_domain::graph_run::Status;
 use callboard_domain::limits::DESKTOP_RESTARTED;
 
 use crate::here::{ECHO, FOREVER, Here, block_on, graph};
-use crate::hub::{HOME, Hub};
+use crate::hub::{Fault, HOME, Hub};
 use crate::process::Process;
 
 crate::suite![
@@ -17,6 +17,7 @@ crate::suite![
     killed_while_the_engine_works_the_run_fails_and_the_next_one_runs,
     a_run_by_hand_that_was_cut_off_is_failed_in_the_history,
     a_disk_that_takes_no_result_loses_none_and_fetches_nothing_more,
+    a_command_that_was_cancelled_while_the_desktop_stood_still_does_not_run,
     the_desktop_listens_on_no_port,
 ];
 
@@ -187,6 +188,42 @@ fn a_disk_that_takes_no_result_loses_none_and_fetches_nothing_more() {
             hub.report(first).result.map(|text| text.len()),
             Some(90_002)
         );
+        process.kill().await;
+    });
+}
+
+fn a_command_that_was_cancelled_while_the_desktop_stood_still_does_not_run() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let hub = Hub::start().await;
+        let mut process = Process::start(folder.path(), &hub.url, None);
+        share_here(&mut process, folder.path(), "echo", ECHO).await;
+        hub.listed(HOME, &["echo"]).await;
+        let mut watch = process.watch(folder.path()).await;
+        // It is fetched, and its start is asked for in vain.
+        hub.fault("start", &vec![Fault::Answer(503, ""); 100]);
+        let id = hub.queue(HOME, "echo", "{}");
+        hub.until("the start is asked for", |inner| {
+            inner.calls.get("start").map(drop)
+        })
+        .await;
+        process.freeze(true);
+        hub.cancel(id);
+        hub.with(|inner| inner.faults.clear());
+        process.freeze(false);
+        loop {
+            match watch.next().await.unwrap().expect("the desktop runs") {
+                Activity::Refused { command_id, .. } => {
+                    assert_eq!(command_id, id.to_string());
+                    break;
+                }
+                event => assert!(!matches!(event, Activity::Started { .. }), "{event:?}"),
+            }
+        }
+        hub.reaches(id, Status::Cancelled).await;
+        let client = &mut process.client(folder.path()).await;
+        let answer = ask(client, Request::RunList { limit: 10 }).await;
+        assert!(matches!(answer, Response::Runs(runs) if runs.is_empty()));
         process.kill().await;
     });
 }

@@ -76,6 +76,18 @@ impl Process {
         self.child.kill().await.unwrap();
     }
 
+    /// SIGSTOP or SIGCONT: what sleep looks like from outside.
+    pub(crate) fn freeze(&self, frozen: bool) {
+        use nix::sys::signal::{Signal, kill};
+        let signal = if frozen {
+            Signal::SIGSTOP
+        } else {
+            Signal::SIGCONT
+        };
+        let id = nix::unistd::Pid::from_raw(i32::try_from(self.id).unwrap());
+        kill(id, signal).unwrap();
+    }
+
     pub(crate) async fn fill_disk(&mut self, full: bool) {
         let line = format!("{}\n", if full { FULL } else { ROOMY });
         let stdin = self.child.stdin.as_mut().unwrap();
