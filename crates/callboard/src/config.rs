@@ -1,6 +1,7 @@
 //! The configuration: file, then environment, then flags; later ones win.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -64,7 +65,11 @@ impl Config {
         let file = named.unwrap_or(&default);
         let text = match std::fs::read_to_string(file) {
             Ok(text) => text,
-            Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
+            // A data folder that is none is told by whoever opens it.
+            Err(error)
+                if named.is_none()
+                    && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
                 return Ok(Self::default());
             }
             Err(error) => {

@@ -5,9 +5,13 @@ use std::path::Path;
 use callboard_wire::tools::{get_graph_run, list_graph_sessions};
 use rmcp::RoleClient;
 use rmcp::model::{CallToolRequestParams, ContentBlock, ProtocolVersion};
-use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, RunningService, ServiceError};
-use rmcp::transport::StreamableHttpClientTransport;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, RunningService, ServiceError,
+};
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransportConfig, StreamableHttpError,
+};
+use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -72,7 +76,7 @@ impl Chat {
     /// Connects, with the newest revision that both sides speak.
     pub(crate) async fn connect(url: &str, token: &str) -> Result<Self, Failure> {
         let config = StreamableHttpClientTransportConfig::with_uri(url).auth_header(token);
-        let transport = StreamableHttpClientTransport::from_config(config);
+        let transport = StreamableHttpClientTransport::with_client(http_client(url)?, config);
         let lifecycle = ClientLifecycleMode::Discover {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         };
@@ -81,7 +85,7 @@ impl Chat {
             true => Failure::failed(format!("{url} does not know this token")).hint(
                 "`callboard hub token list` shows the connected agents; make a new one there",
             ),
-            false => Failure::cannot_start(format!("cannot reach {url}: {}", root_cause(&error)))
+            false => Failure::cannot_start(format!("cannot reach {url}: {}", why_not(&error)))
                 .hint("is the hub running? `callboard up` starts one here"),
         })?;
         Ok(Self {
@@ -170,4 +174,51 @@ impl Chat {
         });
         self.ask("get_graph_run", arguments).await
     }
+}
+
+/// An HTTP client for one endpoint.
+fn http_client(endpoint: &str) -> Result<reqwest::Client, Failure> {
+    let wrong = |error: &dyn std::error::Error| {
+        Failure::usage(format!(
+            "\"{endpoint}\" is not the address of a hub: {error}"
+        ))
+        .hint("give it as --url https://hub.example.org/mcp")
+    };
+    let url = reqwest::Url::parse(endpoint).map_err(|error| wrong(&error))?;
+    let mut client = reqwest::Client::builder()
+        // The token goes to the address that was named, nowhere else.
+        .redirect(reqwest::redirect::Policy::none())
+        // A pooled connection whose last answer was not read to its end stalls the next call.
+        .pool_max_idle_per_host(0);
+    if is_this_machine(&url) {
+        client = client.no_proxy();
+    }
+    client.build().map_err(|error| wrong(&error))
+}
+
+fn is_this_machine(url: &reqwest::Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+fn why_not(error: &ClientInitializeError) -> String {
+    if let ClientInitializeError::LegacyFallbackFailed { fallback, .. } = error {
+        return why_not(fallback);
+    }
+    if let ClientInitializeError::TransportError { error, .. } = error {
+        return transport_cause(error);
+    }
+    root_cause(error)
+}
+
+/// What the HTTP client met; the transport's error does not give it as its source.
+fn transport_cause(error: &DynamicTransportError) -> String {
+    let http = error
+        .error
+        .downcast_ref::<StreamableHttpError<reqwest::Error>>();
+    if let Some(StreamableHttpError::Client(error)) = http {
+        return root_cause(error);
+    }
+    root_cause(&*error.error)
 }

@@ -13,7 +13,7 @@ use callboard_wire::tools::{
 use serde_json::{Map, Value, json};
 
 use crate::args::{ClientArgs, ClientCommand};
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::output::{Output, table};
 
 pub(crate) use connection::{CallError, Chat, ConnectionFile};
@@ -179,11 +179,9 @@ async fn start(
             json!({"graph_session_id": session_id, "arguments": arguments, "idempotency_key": key}),
         )
         .await
-        .map_err(|failure| match failure.hint {
-            None => failure.hint(format!(
-                "if the answer got lost: run this again with --idempotency-key {key}"
-            )),
-            Some(_) => failure,
+        .map_err(|failure| {
+            let again = "it may have been queued: run this again with --idempotency-key";
+            if_lost(failure, &format!("{again} {key}"))
         })?;
     let command_id = ticket.command_id.to_string();
     if !wait {
@@ -199,13 +197,24 @@ async fn start(
         return Ok(());
     }
     output.note(format!("ticket     {command_id}"));
-    let run = follow(chat, &command_id, output).await?;
+    let run = follow(chat, &command_id, output).await.map_err(|failure| {
+        let read = "the run does not depend on this: callboard client get";
+        if_lost(failure, &format!("{read} {command_id} --wait"))
+    })?;
     if output.is_json() {
         output.value(&json(&run));
     } else if let Some(result) = &run.result {
         output.line(result.get());
     }
     finish(&run, true)
+}
+
+/// A hint for an answer that did not come. A refusal is an answer.
+fn if_lost(failure: Failure, hint: &str) -> Failure {
+    match failure.exit {
+        Exit::Unreachable => failure.hint(hint),
+        Exit::Failed | Exit::Usage => failure,
+    }
 }
 
 /// The exit of a command that waited for a run: 0 only for a completed one.
