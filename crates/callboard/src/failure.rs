@@ -20,6 +20,8 @@ pub(crate) struct Failure {
     pub(crate) hint: Option<String>,
     /// The exit code.
     pub(crate) exit: Exit,
+    /// The data already printed tells a program all of it.
+    pub(crate) told: bool,
 }
 
 impl Failure {
@@ -29,6 +31,7 @@ impl Failure {
             message: message.into(),
             hint: None,
             exit: Exit::Failed,
+            told: false,
         }
     }
 
@@ -38,6 +41,7 @@ impl Failure {
             message: message.into(),
             hint: None,
             exit: Exit::Usage,
+            told: false,
         }
     }
 
@@ -47,7 +51,13 @@ impl Failure {
             message: message.into(),
             hint: None,
             exit: Exit::Unreachable,
+            told: false,
         }
+    }
+
+    /// The same failure, which a program has read in the data already.
+    pub(crate) fn told(self) -> Self {
+        Self { told: true, ..self }
     }
 
     /// The same failure with a hint.

@@ -21,7 +21,10 @@ use failure::Failure;
 use output::Output;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return wrong_usage(&error),
+    };
     if matches!(cli.command, Command::GraphChild) {
         return callboard_fleet::child_main();
     }
@@ -41,6 +44,21 @@ fn main() -> ExitCode {
     match runtime.block_on(run(cli, &output)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => output.failure(&failure),
+    }
+}
+
+/// A program that asked for JSON gets it for a wrong command line, too.
+fn wrong_usage(error: &clap::Error) -> ExitCode {
+    let for_programs = std::env::args_os().any(|argument| argument == "--json");
+    let text = error.to_string();
+    match text.strip_prefix("error: ") {
+        Some(told) if for_programs => {
+            let (message, _) = told.split_once("\n\n").unwrap_or((told, ""));
+            let failure = Failure::usage(message.trim_end()).hint("callboard help");
+            Output::new(true).failure(&failure)
+        }
+        // Help and the version go to stdout and are no failure.
+        Some(_) | None => error.exit(),
     }
 }
 

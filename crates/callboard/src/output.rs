@@ -40,7 +40,7 @@ impl Output {
     /// A line of data for people; nothing for programs.
     pub(crate) fn line(&self, line: impl AsRef<str>) {
         if !self.json {
-            print_line(line.as_ref());
+            print_line(&visible(line.as_ref()));
         }
     }
 
@@ -49,7 +49,7 @@ impl Output {
         if self.json {
             print_line(&serde_json::to_string(value).unwrap_or_default());
         } else {
-            lines().iter().for_each(|line| print_line(line));
+            lines().iter().for_each(|line| print_line(&visible(line)));
         }
     }
 
@@ -65,18 +65,30 @@ impl Output {
     /// A remark beside the data.
     pub(crate) fn note(&self, note: impl AsRef<str>) {
         if !self.json {
-            eprintln!("{}", note.as_ref());
+            eprintln!("{}", visible(note.as_ref()));
+        }
+    }
+
+    /// Something was done, and there is nothing else to say.
+    pub(crate) fn done(&self, what: impl AsRef<str>) {
+        if self.json {
+            print_line(&json!({"done": what.as_ref()}).to_string());
+        } else {
+            self.note(what);
         }
     }
 
     /// Shows a failure and gives the exit code.
     pub(crate) fn failure(&self, failure: &Failure) -> ExitCode {
+        if self.json && failure.told {
+            return ExitCode::from(failure.exit as u8);
+        }
         if self.json {
             print_line(&json!({"error": failure.message, "hint": failure.hint}).to_string());
         } else {
-            eprintln!("error: {}", failure.message);
+            eprintln!("error: {}", visible(&failure.message));
             if let Some(hint) = &failure.hint {
-                eprintln!("hint:  {hint}");
+                eprintln!("hint:  {}", visible(hint));
             }
         }
         ExitCode::from(failure.exit as u8)
@@ -101,7 +113,40 @@ pub(crate) fn table(rows: &[Vec<String>]) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
+/// Text as a terminal may show it: what a Graph, a model or a file wrote must not move the cursor,
+/// set the title or turn the direction of its neighbours.
+fn visible(text: &str) -> String {
+    let turns = |character| matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let unsafe_here = |character: char| {
+        (character.is_control() && character != '\n' && character != '\t') || turns(character)
+    };
+    text.replace(unsafe_here, "\u{fffd}")
+}
+
 /// A reader that went away, such as `head`, is no failure.
 fn print_line(line: &str) {
     drop(writeln!(std::io::stdout().lock(), "{line}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_steer_a_terminal_is_shown_as_replaced() {
+        assert_eq!(
+            visible("a\x1b[2Jb\u{202e}c\r\n\td\u{9b}"),
+            "a\u{fffd}[2Jb\u{fffd}c\u{fffd}\n\td\u{fffd}"
+        );
+        assert_eq!(visible("\u{d55c}\u{1F600}"), "\u{d55c}\u{1F600}");
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [
+            vec!["a".to_owned(), "b".to_owned()],
+            vec!["long".to_owned(), "c".to_owned()],
+        ];
+        assert_eq!(table(&rows), ["a     b", "long  c"]);
+    }
 }

@@ -50,6 +50,12 @@ pub(crate) fn connection_file(data: &Path) -> PathBuf {
     data.join("connection.json")
 }
 
+/// There once `callboard up` has given the folder its examples, so that what the owner removes
+/// stays removed.
+pub(crate) fn set_up_file(data: &Path) -> PathBuf {
+    data.join("set-up")
+}
+
 /// Makes a folder that only its owner can enter.
 pub(crate) fn make_private_dir(dir: &Path) -> Result<(), Failure> {
     std::fs::DirBuilder::new()

@@ -2,9 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_ambient::Clock;
+use callboard_ambient::{Clock, Entropy};
 use callboard_desktop::control::{Control, Request, Response};
 use callboard_desktop::{Activity, RunStatus};
 use callboard_domain::Scopes;
@@ -60,42 +61,47 @@ pub(crate) async fn run(data: &Path, arguments: UpArgs, output: &Output) -> Resu
         .listen
         .or(config.hub.listen)
         .unwrap_or(DEFAULT_LISTEN);
+    // What is wrong with the configuration is said before anything is made.
+    config.agents(&Clock::system(), &Entropy::system())?;
+    paths::make_private_dir(data)?;
+    let hub = hub::open_hub(data)?;
     let listener = hub::bind(listen).await?;
     let address = here(listener.local_addr().unwrap_or(listen));
-    paths::make_private_dir(data)?;
     let hub_config = HubConfig {
         listen,
         public_url: config.hub.public_url.clone(),
         public_tool_list: config.hub.public_tool_list.unwrap_or(true),
     };
     let (hub_shutdown, desktop_shutdown) = (CancellationToken::new(), CancellationToken::new());
-    let running_hub = hub::start(data, &hub_config, listener, &hub_shutdown)?;
-    let fresh = ConnectionFile::read(data).is_none();
-    let connection = connection(data, &running_hub.hub, address).await?;
+    let mut server = hub::start(Arc::clone(&hub), data, &hub_config, listener, &hub_shutdown)?;
+    let connection = connection(data, &hub, address).await?;
     let begin = DesktopStart {
         hub_url: format!("http://{address}"),
-        token: device_token(data, &running_hub.hub).await?,
+        token: device_token(data, &hub).await?,
         relay: arguments.relay,
         config: &config,
     };
-    let running_desktop = desktop::start(data, begin, &desktop_shutdown).await?;
-    if fresh {
-        set_up(data, &running_desktop.control, arguments.folders.is_empty()).await?;
+    let desktop = desktop::start(data, begin, &desktop_shutdown).await?;
+    if !paths::set_up_file(data).exists() {
+        set_up(data, &desktop.control, arguments.folders.is_empty()).await?;
+        // Last, so that a first start that was broken off is made up for by the next one.
+        paths::write_private(&paths::set_up_file(data), "")?;
     }
     for folder in &arguments.folders {
         let path = desktop::absolute(folder)?;
-        accepted(
-            running_desktop
-                .control
-                .call(Request::FolderGrant { path })
-                .await,
-        )?;
+        accepted(desktop.control.call(Request::FolderGrant { path }).await)?;
     }
-    greet(data, address, &connection, &running_desktop.control, output).await?;
+    greet(data, address, &connection, &desktop.control, output).await?;
     // The hub stays until the desktop is done, so that the last results reach it.
-    let worked = work_until_stopped(running_desktop, &desktop_shutdown, *output).await;
+    let worked = tokio::select! {
+        worked = work_until_stopped(desktop, &desktop_shutdown, *output) => worked,
+        ended = &mut server => {
+            let why = ended.map_or_else(|error| error.to_string(), |served| format!("{served:?}"));
+            return Err(Failure::failed(format!("the hub stopped: {why}")));
+        }
+    };
     hub_shutdown.cancel();
-    hub::ended(running_hub.server).await?;
+    hub::ended(server).await?;
     worked
 }
 
@@ -163,8 +169,9 @@ async fn device_token(data: &Path, hub: &Hub<SqliteStore>) -> Result<String, Fai
     let dir = paths::desktop_dir(data);
     paths::make_private_dir(&dir)?;
     let file = dir.join("device-token");
-    if let Ok(token) = std::fs::read_to_string(&file) {
-        return Ok(token.trim().to_owned());
+    let noted = std::fs::read_to_string(&file).unwrap_or_default();
+    if hub.knows_device_token(noted.trim()).await.map_err(failed)? {
+        return Ok(noted.trim().to_owned());
     }
     let desktops = hub.desktops().await.map_err(failed)?;
     let taken: Vec<_> = desktops
@@ -198,19 +205,22 @@ async fn set_up(data: &Path, desktop: &Control, with_welcome: bool) -> Result<()
         .map_err(|_| {
             Failure::cannot_start("the desktop did not hear from its hub within 20 s")
         })??;
+    let Response::Graphs(present) = accepted(desktop.call(Request::GraphList).await)? else {
+        return Err(Failure::failed("the desktop did not list its Graphs"));
+    };
     for (slug, source, shared) in EXAMPLES {
         let (slug, source) = (slug.to_owned(), source.to_owned());
-        let request = Request::GraphAdd {
-            source,
-            slug: Some(slug.clone()),
-        };
-        accepted(desktop.call(request).await)?;
-        if shared {
-            let request = Request::GraphShare {
-                slug,
-                project: PROJECT.to_owned(),
+        let there = present.iter().find(|graph| graph.slug == slug);
+        if there.is_none() {
+            let add = Request::GraphAdd {
+                source,
+                slug: Some(slug.clone()),
             };
-            accepted(desktop.call(request).await)?;
+            accepted(desktop.call(add).await)?;
+        }
+        if shared && there.is_none_or(|graph| graph.shared_with.is_empty()) {
+            let project = PROJECT.to_owned();
+            accepted(desktop.call(Request::GraphShare { slug, project }).await)?;
         }
     }
     if with_welcome {

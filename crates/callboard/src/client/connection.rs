@@ -70,7 +70,7 @@ impl Chat {
         };
         let url = url.or(noted_url).ok_or_else(|| missing("endpoint"))?;
         let token = token.or(noted_token).ok_or_else(|| missing("token"))?;
-        Self::connect(&url, &token).await
+        Self::connect(url.trim(), token.trim()).await
     }
 
     /// Connects, with the newest revision that both sides speak.

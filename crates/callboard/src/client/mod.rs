@@ -222,15 +222,14 @@ fn finish(run: &get_graph_run::Answer, waited: bool) -> Result<(), Failure> {
     if !waited || run.status == "completed" {
         return Ok(());
     }
-    let reason = run
-        .error
-        .as_deref()
-        .map(|error| format!(": {error}"))
-        .unwrap_or_default();
-    Err(Failure::failed(format!(
-        "the run ended {}{reason}",
-        run.status
-    )))
+    let ended = match run.status.as_str() {
+        "failed" => "the run failed",
+        "cancelled" => "the run was cancelled",
+        "expired" => "the run expired",
+        _ => "the run is not over",
+    };
+    let reason = run.error.as_deref().map(|error| format!(": {error}"));
+    Err(Failure::failed(format!("{ended}{}", reason.unwrap_or_default())).told())
 }
 
 fn json<T: serde::Serialize>(value: &T) -> Value {

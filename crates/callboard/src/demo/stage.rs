@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_ambient::Clock;
@@ -69,17 +70,13 @@ impl Stage {
             public_tool_list: true,
         };
         let shutdown = CancellationToken::new();
-        let running = hub::start(data, &config, listener, &shutdown)?;
+        let hub = hub::open_hub(data)?;
+        hub::start(Arc::clone(&hub), data, &config, listener, &shutdown)?;
         let refused = |error: callboard_hub::HubError| Failure::failed(error.to_string());
-        running.hub.create_project("Home").await.map_err(refused)?;
-        let desktop = running
-            .hub
-            .create_desktop("this-machine")
-            .await
-            .map_err(refused)?;
+        hub.create_project("Home").await.map_err(refused)?;
+        let desktop = hub.create_desktop("this-machine").await.map_err(refused)?;
         let projects = ["Home".to_owned()];
-        let agent = running
-            .hub
+        let agent = hub
             .create_connection("Claude", &projects, Scopes::ALL)
             .await;
         let agent = agent.map_err(refused)?;

@@ -3,9 +3,12 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use callboard_desktop::control::{GraphInfo, Request, Response};
+use callboard_agents::{Agents, Tools};
+use callboard_ambient::Clock;
+use callboard_desktop::control::{GraphInfo, Refused, Request, Response};
+use callboard_fleet::Fleet;
 
-use super::{ask, tell};
+use super::{ask, refusal, tell};
 use crate::args::GraphCommand;
 use crate::failure::Failure;
 use crate::output::{Output, table};
@@ -41,16 +44,7 @@ pub(crate) async fn graph(
             let done = format!("{slug} is removed; its runs stay in `callboard runs list`");
             tell(data, Request::GraphRemove { slug }, &done, output).await?;
         }
-        GraphCommand::Check { file } => {
-            let request = Request::GraphCheck {
-                source: read(&file)?,
-            };
-            if let Response::Checked(meta) = ask(data, request).await? {
-                output.data(&*meta, || {
-                    vec![format!("{} is a Graph: {}", file.display(), meta.name)]
-                });
-            }
-        }
+        GraphCommand::Check { file } => check(&file, output).await?,
         GraphCommand::Share { slug, project } => {
             let done = format!("{slug} is shared with {project}");
             tell(data, Request::GraphShare { slug, project }, &done, output).await?;
@@ -62,6 +56,28 @@ pub(crate) async fn graph(
         }
         GraphCommand::Run { slug, args } => super::runs::run_here(data, slug, args, output).await?,
     }
+    Ok(())
+}
+
+/// Checks a script in a sandbox of its own; no desktop needs to run.
+async fn check(file: &Path, output: &Output) -> Result<(), Failure> {
+    let source = read(file)?;
+    let tools = Tools::new(Vec::new());
+    let fleet = Fleet::new(
+        super::run::launcher()?,
+        Agents::none(),
+        tools,
+        Clock::system(),
+    );
+    let checked = fleet.check(&source).await;
+    let meta = checked.map_err(|error| {
+        let failure = refusal(&Refused::from(error));
+        let message = format!("{} is no Graph: {}", file.display(), failure.message);
+        Failure { message, ..failure }
+    })?;
+    output.data(&meta, || {
+        vec![format!("{} is a Graph: {}", file.display(), meta.name)]
+    });
     Ok(())
 }
 
@@ -117,7 +133,7 @@ async fn edit(
             };
             let edited = in_editor(&slug, &detail.source).await?;
             if edited == detail.source {
-                output.note("nothing changed");
+                output.done("nothing changed");
                 return Ok(());
             }
             edited
@@ -135,23 +151,24 @@ async fn edit(
 /// Lets the owner change a text in the editor of his choice.
 async fn in_editor(slug: &str, source: &str) -> Result<String, Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("cannot edit {slug}: {error}"));
-    let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let editor = named("VISUAL")
-        .or_else(|| named("EDITOR"))
-        .unwrap_or_else(|| "vi".into());
+    let named = |name| {
+        std::env::var(name)
+            .ok()
+            .filter(|value| !value.trim().is_empty())
+    };
+    let editor = named("VISUAL").or_else(|| named("EDITOR"));
+    let editor = editor.unwrap_or_else(|| "vi".to_owned());
+    // An editor is often a command with options, such as `code --wait`.
+    let mut words = editor.split_whitespace();
+    let program = words.next().unwrap_or("vi");
     let folder = tempfile::tempdir().map_err(failed)?;
     let file = folder.path().join(format!("{slug}.js"));
     std::fs::write(&file, source).map_err(failed)?;
-    let ended = tokio::process::Command::new(&editor)
-        .arg(&file)
-        .status()
-        .await;
+    let mut command = tokio::process::Command::new(program);
+    let ended = command.args(words).arg(&file).status().await;
     let status = ended.map_err(|error| {
-        Failure::cannot_start(format!(
-            "cannot start the editor {}: {error}",
-            editor.display()
-        ))
-        .hint("name one in EDITOR, or give the new script as a file")
+        Failure::cannot_start(format!("cannot start the editor {}: {error}", program))
+            .hint("name one in EDITOR, or give the new script as a file")
     })?;
     if !status.success() {
         return Err(Failure::failed(format!(

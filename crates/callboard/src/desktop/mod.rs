@@ -48,7 +48,7 @@ pub(crate) async fn project(
         }
     };
     let Response::Projects(projects) = ask(data, request).await? else {
-        output.note(done);
+        output.done(done);
         return Ok(());
     };
     output.data(&projects, || {
@@ -137,7 +137,7 @@ pub(crate) fn accepted(response: Response) -> Result<Response, Failure> {
 }
 
 /// A refusal with the place in the source below it, where there is one.
-fn refusal(refused: &Refused) -> Failure {
+pub(crate) fn refusal(refused: &Refused) -> Failure {
     let message = match &refused.place {
         None => refused.message.clone(),
         Some(place) => {
@@ -164,6 +164,6 @@ pub(crate) async fn tell(
     output: &Output,
 ) -> Result<(), Failure> {
     ask(data, request).await?;
-    output.note(done);
+    output.done(done);
     Ok(())
 }

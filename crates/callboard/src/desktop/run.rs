@@ -1,10 +1,10 @@
 //! `callboard desktop run`, and the desktop inside `callboard up`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use callboard_ambient::{Clock, Entropy};
 use callboard_desktop::control::Control;
-use callboard_desktop::{Activity, Desktop, DesktopConfig, RunError, Step};
+use callboard_desktop::{Activity, Desktop, DesktopConfig, OpenError, RunError, Step};
 use callboard_fleet::Launcher;
 use tokio::sync::broadcast;
 use tokio::task::{JoinError, JoinHandle};
@@ -57,12 +57,7 @@ pub(crate) async fn start(
     shutdown: &CancellationToken,
 ) -> Result<RunningDesktop, Failure> {
     let (clock, entropy) = (Clock::system(), Entropy::system());
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::cannot_start(format!("cannot find this program: {error}")))?;
-    let launcher = Launcher {
-        program,
-        arguments: vec!["graph-child".into()],
-    };
+    let launcher = launcher()?;
     let section = &start.config.desktop;
     let dir = paths::desktop_dir(data);
     let mut config = DesktopConfig::new(dir, start.hub_url, start.token, launcher);
@@ -73,7 +68,7 @@ pub(crate) async fn start(
     config.halt_before = halt_step()?;
     let desktop = Desktop::open(config, clock, entropy)
         .await
-        .map_err(|error| Failure::cannot_start(error.to_string()).hint(error.hint()))?;
+        .map_err(|error| not_opened(&error))?;
     let (control, activity) = (desktop.control(), desktop.activity());
     let work = tokio::spawn(desktop.run(shutdown.clone()));
     Ok(RunningDesktop {
@@ -81,6 +76,35 @@ pub(crate) async fn start(
         activity,
         work,
     })
+}
+
+fn not_opened(error: &OpenError) -> Failure {
+    let failure = match error {
+        OpenError::BadHub { .. } | OpenError::BadToken | OpenError::NoSlots => {
+            Failure::usage(error.to_string())
+        }
+        OpenError::Folder { .. }
+        | OpenError::InUse { .. }
+        | OpenError::Newer { .. }
+        | OpenError::Database { .. }
+        | OpenError::Socket { .. } => Failure::cannot_start(error.to_string()),
+    };
+    failure.hint(error.hint())
+}
+
+/// How a run's sandbox process is started: this very program again. On Linux by the link to the
+/// running file, so that a binary that was replaced meanwhile does not start.
+pub(super) fn launcher() -> Result<Launcher, Failure> {
+    let own = PathBuf::from("/proc/self/exe");
+    let program = if own.exists() {
+        // The link names the starter's file only as long as it is resolved there.
+        PathBuf::from(format!("/proc/{}/exe", std::process::id()))
+    } else {
+        std::env::current_exe()
+            .map_err(|error| Failure::cannot_start(format!("cannot find this program: {error}")))?
+    };
+    let arguments = vec!["graph-child".into()];
+    Ok(Launcher { program, arguments })
 }
 
 fn halt_step() -> Result<Option<Step>, Failure> {

@@ -120,13 +120,14 @@ async fn ended(
             run.result.iter().map(|raw| raw.get().to_owned()).collect()
         });
     }
-    match status {
-        RunStatus::Completed => Ok(()),
-        RunStatus::Running | RunStatus::Failed | RunStatus::Cancelled => {
-            let reason = error.map(|error| format!(": {error}")).unwrap_or_default();
-            Err(Failure::failed(format!("the run {}{reason}", word(status))))
-        }
-    }
+    let failed = match (status, error) {
+        (RunStatus::Completed, _) => return Ok(()),
+        (RunStatus::Failed, Some(error)) => format!("the run failed: {error}"),
+        (RunStatus::Cancelled, Some(error)) => format!("the run was cancelled: {error}"),
+        (RunStatus::Failed | RunStatus::Running, _) => "the run failed".to_owned(),
+        (RunStatus::Cancelled, None) => "the run was cancelled".to_owned(),
+    };
+    Err(Failure::failed(failed).told())
 }
 
 async fn watch(data: &Path, output: &Output) -> Result<(), Failure> {
@@ -212,7 +213,7 @@ fn word(status: RunStatus) -> &'static str {
         RunStatus::Running => "running",
         RunStatus::Completed => "completed",
         RunStatus::Failed => "failed",
-        RunStatus::Cancelled => "was cancelled",
+        RunStatus::Cancelled => "cancelled",
     }
 }
 

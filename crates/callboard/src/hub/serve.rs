@@ -35,15 +35,6 @@ pub(crate) struct HubConfig {
     pub(crate) public_tool_list: bool,
 }
 
-/// A hub that serves.
-#[derive(Debug)]
-pub(crate) struct RunningHub {
-    /// Its use cases.
-    pub(crate) hub: Arc<Hub<SqliteStore>>,
-    /// Ends when the server does.
-    pub(crate) server: JoinHandle<std::io::Result<()>>,
-}
-
 impl HubConfig {
     fn options(&self) -> Result<HttpOptions, Failure> {
         HttpOptions::new(self.public_url.as_deref(), self.public_tool_list)
@@ -69,10 +60,12 @@ pub(super) async fn run(data: &Path, arguments: ServeArgs, output: &Output) -> R
         return Ok(());
     }
     logging::start("info");
+    // The lock first: who has this folder open already is the better news than his port.
+    let hub = open_hub(data)?;
     let listener = bind(config.listen).await?;
     let address = listener.local_addr().unwrap_or(config.listen);
     let shutdown = CancellationToken::new();
-    let running = start(data, &config, listener, &shutdown)?;
+    let server = start(hub, data, &config, listener, &shutdown)?;
     output.note(format!(
         "hub       http://{address}   data in {}",
         data.display()
@@ -81,16 +74,7 @@ pub(super) async fn run(data: &Path, arguments: ServeArgs, output: &Output) -> R
     crate::up::until_stopped().await;
     output.note("stopping: open calls are answered first");
     shutdown.cancel();
-    ended(running.server).await
-}
-
-/// Waits for a server that was told to stop.
-pub(crate) async fn ended(server: JoinHandle<std::io::Result<()>>) -> Result<(), Failure> {
-    match server.await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(Failure::failed(format!("the hub stopped: {error}"))),
-        Err(error) => Err(Failure::failed(format!("the hub stopped: {error}"))),
-    }
+    ended(server).await
 }
 
 /// Takes the address to listen on.
@@ -125,19 +109,28 @@ pub(crate) fn open_hub(data: &Path) -> Result<Arc<Hub<SqliteStore>>, Failure> {
     )))
 }
 
-/// Starts the server, the sweeper and the hub's own socket.
+/// Starts the server, the sweeper and the hub's own socket; gives what ends with the server.
 pub(crate) fn start(
+    hub: Arc<Hub<SqliteStore>>,
     data: &Path,
     config: &HubConfig,
     listener: TcpListener,
     shutdown: &CancellationToken,
-) -> Result<RunningHub, Failure> {
-    let (hub, options) = (open_hub(data)?, config.options()?);
+) -> Result<JoinHandle<std::io::Result<()>>, Failure> {
+    let options = config.options()?;
     socket::serve(Arc::clone(&hub), data, shutdown.clone())?;
     tokio::spawn(sweep(Arc::clone(&hub), shutdown.clone()));
-    let routes = router(Arc::clone(&hub), options, shutdown.clone());
-    let server = tokio::spawn(serve(listener, routes, shutdown.clone()));
-    Ok(RunningHub { hub, server })
+    let routes = router(hub, options, shutdown.clone());
+    Ok(tokio::spawn(serve(listener, routes, shutdown.clone())))
+}
+
+/// The outcome of a server that was told to stop.
+pub(crate) async fn ended(server: JoinHandle<std::io::Result<()>>) -> Result<(), Failure> {
+    match server.await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(Failure::failed(format!("the hub stopped: {error}"))),
+        Err(error) => Err(Failure::failed(format!("the hub stopped: {error}"))),
+    }
 }
 
 /// Stores what time causes, at a steady pace, and the last signs of life before the end.
