@@ -220,11 +220,24 @@ async fn a_hub_that_does_not_know_the_device_token_is_told_in_the_status() {
 }
 
 #[tokio::test]
+async fn an_address_that_is_no_hubs_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    std::fs::write(&token, "cbd_token").unwrap();
+    let token = token.to_str().unwrap();
+    for address in ["nowhere", "ftp://hub.example.org", ""] {
+        let desktop = ["desktop", "run", "--hub", address, "--token-file", token];
+        let refused = at(&folder.path().join("data"), &desktop).await;
+        refused.refused(2, "is not the address of a hub", "--hub https://");
+    }
+}
+
+#[tokio::test]
 async fn a_device_token_file_that_is_missing_or_empty_is_refused() {
     let rig = Rig::with_hub().await;
     std::fs::write(rig.device_token(), "").unwrap();
     let refused = run(rig.desktop_command()).await;
-    assert_eq!(refused.code, Some(UNREACHABLE), "{refused:#?}");
+    assert_eq!(refused.code, Some(2), "{refused:#?}");
     let error = refused.json()["error"].as_str().unwrap().to_owned();
     assert!(error.contains("the device token is empty"), "{error}");
     std::fs::remove_file(rig.device_token()).unwrap();
@@ -240,15 +253,17 @@ async fn a_device_token_file_that_is_missing_or_empty_is_refused() {
 
 #[tokio::test]
 async fn a_second_data_folder_with_the_same_device_token_is_turned_away() {
-    let rig = Rig::with_graph().await;
+    let mut rig = Rig::with_graph().await;
     let elsewhere = rig.folder().join("elsewhere");
-    let mut command = callboard(&elsewhere);
-    command.args(["--json", "desktop", "run", "--hub"]);
-    command
-        .arg(format!("http://127.0.0.1:{}", rig.port))
-        .arg("--token-file");
-    command.arg(rig.device_token());
-    let mut second = Process::start(command, rig.folder());
+    let hub = format!("http://127.0.0.1:{}", rig.port);
+    let token = rig.device_token();
+    let at_elsewhere = || {
+        let mut command = callboard(&elsewhere);
+        command.args(["--json", "desktop", "run", "--hub", &hub]);
+        command.arg("--token-file").arg(&token);
+        command
+    };
+    let mut second = Process::start(at_elsewhere(), rig.folder());
     second.says(r#""reachable":false"#).await;
     let status = at(&elsewhere, &["desktop", "status", "--json"])
         .await
@@ -257,6 +272,14 @@ async fn a_second_data_folder_with_the_same_device_token_is_turned_away() {
     let state = status["hub"]["state"].as_str().unwrap();
     assert!(state.contains("rebind"), "it says what to do: {state}");
     rig.works().await;
+
+    // The old folder is lost: the owner lets the next one that calls take its place.
+    second.kill().await;
+    rig.kill_desktop().await;
+    rig.hub(&["desktop", "rebind", "laptop"]).await.ok();
+    let mut second = Process::start(at_elsewhere(), rig.folder());
+    second.says(r#""reachable":true"#).await;
+    rig.start_desktop_alone().await;
 }
 
 #[tokio::test]

@@ -8,8 +8,8 @@ const FAILED: i32 = 1;
 const USAGE: i32 = 2;
 const UNREACHABLE: i32 = 3;
 
-/// What is typed, the exit code, a part of the sentence, a part of the hint. `LONG` stands for a
-/// name that is too long, `EMPTY` for an empty one.
+/// What is typed, the exit code, a part of the sentence, a part of the hint. Words in capitals
+/// stand for a name that is too long or empty, and for an id that nobody has.
 const ON_THE_HUB: &str = r#"
 project create LONG                      | 1 | name          |
 project create EMPTY                     | 1 | name          |
@@ -21,6 +21,12 @@ token create --name LONG --project Home  | 1 | name          |
 token create --name new --project nobody | 1 | nobody        |
 token create --name Claude --project Home | 1 | already taken |
 token revoke nobody                      | 1 | nobody        |
+token create --name new                  | 2 | --project     |
+token create --name n --project Home --scope all | 2 | 'all' for '--scope |
+serve --listen nowhere                   | 2 | 'nowhere' for '--listen |
+serve --public-url nowhere               | 2 | public_url must look like https:// |
+serve --config /nowhere/at-all           | 2 | cannot read /nowhere/at-all |
+shout                                    | 2 | 'shout'       |
 "#;
 
 const ON_THE_DESKTOP: &str = r#"
@@ -33,6 +39,7 @@ graph unshare none --project Home        | 1 | no Graph is called "none"      | 
 graph run ask --args {                   | 2 | --args is not JSON             |
 graph run ask --args []                  | 2 | --args must be a JSON object   |
 graph add /nowhere/at-all.js             | 2 | cannot read /nowhere/at-all.js |
+desktop run --hub x --token-file /no/file | 2 | cannot read /no/file           | hub desktop create
 project enable none                      | 1 | no project is called "none"    | project list
 folder grant /nowhere/at-all             | 1 | cannot look into               |
 folder revoke /nowhere/at-all            | 1 | is not granted                 | folder list
@@ -43,6 +50,7 @@ runs cancel UNKNOWN                      | 1 | UNKNOWN                        | 
 
 const IN_THE_CHAT: &str = r#"
 get UNKNOWN                              | 1 | Graph run not found or access removed |
+sessions --url nowhere                   | 2 | "nowhere" is not the address of a hub | --url https://
 get no-id-at-all                         | 1 | Graph run not found or access removed |
 get UNKNOWN --wait                       | 1 | Graph run not found or access removed |
 cancel UNKNOWN                           | 1 | Graph run not found or access removed |

@@ -3,6 +3,7 @@
 use callboard_desktop::Step;
 use serde_json::json;
 
+use crate::process::{Process, callboard, parent_of, until};
 use crate::rig::{ASK, HOME, Rig};
 
 /// What becomes of a run whose desktop was killed, and how often its Graph was run in all.
@@ -114,7 +115,14 @@ async fn killed_while_the_model_thinks_the_run_fails_and_the_model_is_not_asked_
     let ticket = rig.queue("ask").await;
     let behind = rig.queue("ask").await;
     rig.model.is_asked(1).await;
+    let scripts = rig.desktop.as_ref().unwrap().children();
+    assert_eq!(scripts.len(), 1, "the script has a process of its own");
     rig.kill_desktop().await;
+    until("the script dies with its desktop", async || {
+        let gone = |id: &i32| parent_of(*id).is_none();
+        scripts.iter().all(gone).then_some(())
+    })
+    .await;
     let run = rig.read(&ticket).await;
     assert_eq!(run["status"], "running");
     assert!(
@@ -155,9 +163,9 @@ async fn a_run_by_hand_that_was_cut_off_is_failed_in_the_history() {
     let mut rig = Rig::with_desktop().await;
     rig.share("ask", ASK, HOME).await;
     rig.model.hold();
-    let mut by_hand = crate::process::callboard(&rig.desktop_data());
+    let mut by_hand = callboard(&rig.desktop_data());
     by_hand.args(["graph", "run", "ask"]);
-    let mut by_hand = crate::process::Process::start(by_hand, rig.folder());
+    let mut by_hand = Process::start(by_hand, rig.folder());
     rig.model.is_asked(1).await;
     rig.kill_desktop().await;
     assert_eq!(by_hand.ended().await.code(), Some(3), "{}", by_hand.said());

@@ -13,6 +13,9 @@ async fn a_queued_run_survives_the_hub() {
     rig.kill_desktop().await;
     let ticket = rig.queue("ask").await;
     rig.kill_hub().await;
+    // Its socket is still there; without it the commands look into the data themselves.
+    let desktops = rig.hub(&["desktop", "list"]).await.ok();
+    assert!(desktops.stdout.starts_with("laptop"), "{desktops:#?}");
     rig.start_hub().await;
     assert_eq!(rig.read(&ticket).await["status"], "queued");
     rig.start_desktop().await;

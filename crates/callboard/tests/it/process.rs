@@ -182,6 +182,13 @@ impl Process {
         assert!(said, "it ended before {text:?}: {}", self.said());
     }
 
+    /// The processes that it has started and that are there still.
+    pub(crate) fn children(&self) -> Vec<i32> {
+        let entries = std::fs::read_dir("/proc").unwrap();
+        let ids = entries.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+        ids.filter(|id| parent_of(*id) == Some(self.id)).collect()
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.id), signal).unwrap();
     }
@@ -204,4 +211,14 @@ impl Process {
         let status = self.ended().await;
         assert!(status.success(), "{status}: {}", self.said());
     }
+}
+
+/// The parent of a process that runs; none for one that is gone or waits to be buried.
+pub(crate) fn parent_of(id: i32) -> Option<i32> {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name before it is in parentheses and can hold anything.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok();
+    parent.filter(|_| state != "Z")
 }

@@ -207,6 +207,31 @@ async fn killed_with_a_run_in_progress_it_comes_back_fails_that_run_and_does_the
 }
 
 #[tokio::test]
+async fn a_second_signal_stops_at_once_and_the_cut_off_run_says_so() {
+    let mut up = Up::start().await;
+    up.add("ask", ASK).await;
+    up.model.hold();
+    let ticket = up.queue("ask").await;
+    up.model.is_asked(1).await;
+    let mut process = up.process.take().unwrap();
+    process.signal(Signal::SIGINT);
+    process.says("(again stops now)").await;
+    process.signal(Signal::SIGINT);
+    assert_eq!(process.ended().await.code(), Some(1), "{}", process.said());
+    assert!(
+        process.said().contains("error: stopped at once"),
+        "{}",
+        process.said()
+    );
+    up.model.release();
+    up.launch().await;
+    let (waited, _) = up.waits(&ticket).await;
+    waited.refused(1, "the run ended failed: desktop", "");
+    up.works().await;
+    assert_eq!(up.model.asked(), 1);
+}
+
+#[tokio::test]
 async fn a_token_that_the_owner_revoked_is_replaced_at_the_next_start() {
     let mut up = Up::start().await;
     up.beside(&["hub", "token", "revoke", "chat"]).await.ok();
@@ -221,10 +246,11 @@ async fn a_token_that_the_owner_revoked_is_replaced_at_the_next_start() {
 async fn the_demo_holds_all_its_seven_steps() {
     let elsewhere = tempfile::tempdir().unwrap();
     let mut demo = callboard(&elsewhere.path().join("data"));
-    demo.args(["demo", "--json"]);
+    demo.args(["demo", "--json"])
+        .env("TMPDIR", elsewhere.path());
     let shown = run(demo).await.ok();
     assert_eq!(shown.json()["held"], 7);
     shown.no_panic();
     let left = std::fs::read_dir(elsewhere.path()).unwrap().count();
-    assert_eq!(left, 0, "it leaves the data folder alone");
+    assert_eq!(left, 0, "it leaves nothing behind");
 }
