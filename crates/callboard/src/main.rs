@@ -41,7 +41,10 @@ fn main() -> ExitCode {
             return output.failure(&failure);
         }
     };
-    match runtime.block_on(run(cli, &output)) {
+    match runtime
+        .block_on(run(cli, &output))
+        .and_then(|()| output::all_printed())
+    {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => output.failure(&failure),
     }

@@ -1,17 +1,16 @@
 //! The only place that prints. Data goes to stdout, everything else to stderr.
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "this module is the printer"
-)]
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
+
+/// Why data could not be printed, once it could not.
+static UNPRINTED: OnceLock<String> = OnceLock::new();
 
 /// Prints lines for people, or one JSON value (or JSON lines) for programs.
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +64,7 @@ impl Output {
     /// A remark beside the data.
     pub(crate) fn note(&self, note: impl AsRef<str>) {
         if !self.json {
-            eprintln!("{}", visible(note.as_ref()));
+            print_note(&visible(note.as_ref()));
         }
     }
 
@@ -86,9 +85,9 @@ impl Output {
         if self.json {
             print_line(&json!({"error": failure.message, "hint": failure.hint}).to_string());
         } else {
-            eprintln!("error: {}", visible(&failure.message));
+            print_note(&format!("error: {}", visible(&failure.message)));
             if let Some(hint) = &failure.hint {
-                eprintln!("hint:  {}", visible(hint));
+                print_note(&format!("hint:  {}", visible(hint)));
             }
         }
         ExitCode::from(failure.exit as u8)
@@ -123,30 +122,28 @@ fn visible(text: &str) -> String {
     text.replace(unsafe_here, "\u{fffd}")
 }
 
-/// A reader that went away, such as `head`, is no failure.
-fn print_line(line: &str) {
-    drop(writeln!(std::io::stdout().lock(), "{line}"));
+/// A failure if something that was to be printed is lost: a token is shown only once.
+pub(crate) fn all_printed() -> Result<(), Failure> {
+    match UNPRINTED.get() {
+        Some(reason) => Err(Failure::failed(format!(
+            "what this printed is lost: {reason}"
+        ))),
+        None => Ok(()),
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_could_steer_a_terminal_is_shown_as_replaced() {
-        assert_eq!(
-            visible("a\x1b[2Jb\u{202e}c\r\n\td\u{9b}"),
-            "a\u{fffd}[2Jb\u{fffd}c\u{fffd}\n\td\u{fffd}"
-        );
-        assert_eq!(visible("\u{d55c}\u{1F600}"), "\u{d55c}\u{1F600}");
+/// A reader that went away, such as `head`, is no failure.
+fn print_line(line: &str) {
+    match writeln!(std::io::stdout().lock(), "{line}") {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            // The first reason is as good as any later one.
+            drop(UNPRINTED.set(error.to_string()));
+        }
+        Ok(()) | Err(_) => {}
     }
+}
 
-    #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
-        let rows = [
-            vec!["a".to_owned(), "b".to_owned()],
-            vec!["long".to_owned(), "c".to_owned()],
-        ];
-        assert_eq!(table(&rows), ["a     b", "long  c"]);
-    }
+/// A remark that nobody can read stops nothing.
+fn print_note(note: &str) {
+    drop(writeln!(std::io::stderr().lock(), "{note}"));
 }

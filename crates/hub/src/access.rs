@@ -42,4 +42,13 @@ impl<S: Store> Hub<S> {
         self.presence.saw(desktop.id);
         Ok(Some(desktop))
     }
+
+    /// Whether a device token belongs to a desktop. Neither a sign of life nor a binding.
+    ///
+    /// # Errors
+    /// [`HubError::Unavailable`].
+    pub async fn knows_device_token(&self, token: &str) -> Result<bool, HubError> {
+        let found = self.store.desktop_by_token(token_hash(token)).await?;
+        Ok(found.is_some())
+    }
 }
