@@ -147,3 +147,21 @@ fn print_line(line: &str) {
 fn print_note(note: &str) {
     drop(writeln!(std::io::stderr().lock(), "{note}"));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_steer_a_terminal_is_shown_as_replaced() {
+        let shown = visible("a\x1b[2Jb\u{202e}c\r\n\td\u{9b}");
+        assert_eq!(shown, "a\u{fffd}[2Jb\u{fffd}c\u{fffd}\n\td\u{fffd}");
+        assert_eq!(visible("\u{d55c}\u{1F600}"), "\u{d55c}\u{1F600}");
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [["a", "b"], ["long", "c"]].map(|row| row.map(str::to_owned).to_vec());
+        assert_eq!(table(&rows), ["a     b", "long  c"]);
+    }
+}
