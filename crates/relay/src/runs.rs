@@ -22,6 +22,8 @@ pub(crate) struct Waiting {
     pub(crate) execution_id: Option<ExecutionId>,
     /// A start that failed is asked for again with the next turn of the grid.
     pub(crate) not_before_ms: u64,
+    /// A crash left it behind: the outbox of before comes first.
+    pub(crate) after_outbox: bool,
 }
 
 impl Waiting {
@@ -31,6 +33,7 @@ impl Waiting {
             arguments: Some(arguments),
             execution_id: None,
             not_before_ms: 0,
+            after_outbox: false,
         }
     }
 
@@ -40,6 +43,14 @@ impl Waiting {
             arguments: None,
             execution_id: Some(execution_id),
             not_before_ms,
+            after_outbox: false,
+        }
+    }
+
+    pub(crate) fn left_over(command: Command, execution_id: ExecutionId) -> Self {
+        Self {
+            after_outbox: true,
+            ..Self::asked(command, execution_id, 0)
         }
     }
 }
@@ -89,7 +100,9 @@ impl Relay {
             return;
         }
         while self.slots.len() < self.config.slots {
-            let ready = |waiting: &Waiting| waiting.not_before_ms <= cx.now.monotonic_ms;
+            let ready = |waiting: &Waiting| {
+                !waiting.after_outbox && waiting.not_before_ms <= cx.now.monotonic_ms
+            };
             let Some(index) = self.waiting.iter().position(ready) else {
                 return;
             };

@@ -25,6 +25,11 @@ const SLEEP_GAP_MS: u64 = 10_000;
 /// Longest `Retry-After` that is honoured: an hour.
 const HOLD_MS_MAX: u64 = 3_600_000;
 
+/// Until when a `Retry-After` that is read at `now_ms` holds.
+pub(crate) fn until_ms(now_ms: u64, retry_after_ms: u64) -> u64 {
+    now_ms.saturating_add(retry_after_ms.min(HOLD_MS_MAX))
+}
+
 /// How a relay behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
@@ -196,6 +201,7 @@ impl Relay {
             .chain(starts)
             .chain(disk)
             .chain(self.watch.next_try_ms())
+            .chain(self.watch.renew_ms())
             .filter(|at_ms| *at_ms > now_ms)
             .min()
             .unwrap_or(u64::MAX)
@@ -264,7 +270,7 @@ impl Relay {
                 self.record_and_send(cx, unfinished.command, completion);
             } else {
                 self.waiting
-                    .push_back(Waiting::asked(unfinished.command, execution_id, 0));
+                    .push_back(Waiting::left_over(unfinished.command, execution_id));
             }
         }
         let interval_ms = self.config.sync_interval_ms;
@@ -351,7 +357,7 @@ impl Relay {
         }
     }
 
-    fn note_failure(&mut self, cx: &Cx<'_>, pending: Pending, failure: &Failure) {
+    fn note_failure(&mut self, cx: &mut Cx<'_>, pending: Pending, failure: &Failure) {
         self.hub = HubState::after(failure);
         if let Failure::Status {
             status,
@@ -363,8 +369,10 @@ impl Relay {
             // not hold up the others.
             let whole = *status == 429 || !matches!(pending, Pending::Complete { .. });
             if whole {
-                let until_ms = cx.now_ms() + (*retry_after_ms).min(HOLD_MS_MAX);
+                let until_ms = until_ms(cx.now_ms(), *retry_after_ms);
                 self.hold_until_ms = self.hold_until_ms.max(until_ms);
+                // Everybody was told the same; the turns are apart by their grids.
+                self.spread_watch(cx, until_ms);
             }
         }
     }

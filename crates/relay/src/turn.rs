@@ -7,7 +7,7 @@ use callboard_domain::{CommandId, ProjectId, Refusal};
 use callboard_wire::relay::{SyncRequest, SyncResponse};
 
 use crate::runs::Waiting;
-use crate::step::{Cx, Pending, Relay, SyncUnderWay, Tried};
+use crate::step::{Cx, Pending, Relay, SyncUnderWay, Tried, until_ms};
 use crate::{Call, Command, Failure, Output, ProjectView};
 
 /// Most commands that are remembered while they wait; the hub keeps and repeats the others.
@@ -27,10 +27,12 @@ pub(crate) enum Turn {
 
 impl Relay {
     /// With the wake-up a turn ends with the last sync, so that results and withdrawn shares
-    /// never wait behind a long run. The published turn lasts until its commands are over.
+    /// never wait behind a long run. The published turn lasts until its commands are over; a start
+    /// that is to be asked for again belongs to no turn, and so holds none up.
     pub(crate) fn turn_is_busy(&self) -> bool {
         let calling = !matches!(self.turn, Turn::Idle);
-        let working = !self.waiting.is_empty() || !self.slots.is_empty();
+        let fetched = |waiting: &Waiting| waiting.execution_id.is_none();
+        let working = !self.slots.is_empty() || self.waiting.iter().any(fetched);
         calling || (!self.config.wake_up && (working || !self.sending.is_empty()))
     }
 
@@ -77,7 +79,12 @@ impl Relay {
                     // Sent by its run in the meantime.
                     Some(id) if self.sending.contains(&id) => {}
                     Some(id) => return self.send_completion(cx, id, true),
-                    None => self.turn = Turn::Syncing(self.projects_to_sync(cx)),
+                    None => {
+                        for waiting in &mut self.waiting {
+                            waiting.after_outbox = false;
+                        }
+                        self.turn = Turn::Syncing(self.projects_to_sync(cx));
+                    }
                 },
                 Turn::Syncing(projects) => match projects.pop_front() {
                     Some(project_id) => {
@@ -156,7 +163,7 @@ impl Relay {
             Failure::Status {
                 retry_after_ms: Some(retry_after_ms),
                 ..
-            } => not_before_ms = cx.now_ms() + retry_after_ms,
+            } => not_before_ms = until_ms(cx.now_ms(), *retry_after_ms),
             Failure::Refused(_) | Failure::Status { .. } => {}
             // Each further entry would wait for its own time-out.
             Failure::NoAnswer { .. } if of_turn => {

@@ -4,14 +4,12 @@
 use std::collections::BTreeSet;
 
 use callboard_domain::ProjectId;
-use callboard_domain::limits::WAKE_PROJECTS_MAX;
+use callboard_domain::limits::{WAKE_HOLD_MS_MAX, WAKE_PROJECTS_MAX};
 use callboard_wire::relay::{ProjectRevision, WaitRequest, WaitResponse};
 
 use crate::step::{Cx, Pending, Relay};
 use crate::{Call, CallId, Output};
 
-/// Spread of the first reconnection, in milliseconds; doubled with each further failure.
-const BACK_OFF_MS: u64 = 2_500;
 /// An empty answer within this time was not held; something on the way made it up.
 const HELD_MS_MIN: u64 = 1_000;
 
@@ -25,6 +23,8 @@ pub(crate) struct Watch {
     woken: BTreeSet<ProjectId>,
     /// Something to watch waits for `not_before_ms`.
     pending: bool,
+    /// When its calls come is this desktop's own, not that of all that started with it.
+    is_apart: bool,
 }
 
 #[derive(Debug)]
@@ -32,6 +32,8 @@ struct Held {
     call: CallId,
     sent_ms: u64,
     projects: BTreeSet<ProjectId>,
+    /// It is made anew then, without waiting for its answer.
+    renew_ms: Option<u64>,
 }
 
 impl Watch {
@@ -50,6 +52,10 @@ impl Watch {
     pub(crate) fn next_try_ms(&self) -> Option<u64> {
         (self.held.is_none() && self.pending).then_some(self.not_before_ms)
     }
+
+    pub(crate) fn renew_ms(&self) -> Option<u64> {
+        self.held.as_ref()?.renew_ms
+    }
 }
 
 impl Relay {
@@ -62,6 +68,14 @@ impl Relay {
             return;
         }
         self.watch.woken.clear();
+        if self
+            .watch
+            .renew_ms()
+            .is_some_and(|at_ms| at_ms <= cx.now_ms())
+        {
+            self.watch.is_apart = true;
+            self.abandon_watch(cx);
+        }
         let projects = self.projects_to_watch(cx);
         let names: BTreeSet<_> = projects.iter().map(|project| project.project_id).collect();
         if self
@@ -79,11 +93,16 @@ impl Relay {
             self.watch.pending = true;
             return;
         }
+        // The hub holds each call for the same time, so desktops that began together would come
+        // back together for ever. Cutting one hold short leaves no moment without a held call.
+        let renew_ms =
+            (!self.watch.is_apart).then(|| cx.now_ms() + 1 + cx.draw.below(WAKE_HOLD_MS_MAX));
         let call = self.send(cx, Pending::Wait, Call::Wait(WaitRequest { projects }));
         self.watch.held = Some(Held {
             call,
             sent_ms: cx.now_ms(),
             projects: names,
+            renew_ms,
         });
     }
 
@@ -124,13 +143,21 @@ impl Relay {
         self.back_off_watch(cx);
     }
 
-    /// Full jitter, so that the desktops of a restarted hub do not come back in step.
     pub(crate) fn back_off_watch(&mut self, cx: &mut Cx<'_>) {
-        let spread_ms = BACK_OFF_MS
-            .saturating_mul(1 << self.watch.failures.min(16))
-            .min(self.config.sync_interval_ms);
         self.watch.failures = self.watch.failures.saturating_add(1);
-        self.watch.not_before_ms = cx.now_ms() + cx.draw.below(spread_ms);
+        let now_ms = cx.now_ms();
+        self.spread_watch(cx, now_ms);
+    }
+
+    /// Full jitter over a whole interval, so that the desktops of a restarted or busy hub do not
+    /// come back in step. Meanwhile the turns go on.
+    pub(crate) fn spread_watch(&mut self, cx: &mut Cx<'_>, from_ms: u64) {
+        if self.watch.not_before_ms > from_ms {
+            return;
+        }
+        self.watch.is_apart = true;
+        let spread_ms = cx.draw.below(self.config.sync_interval_ms);
+        self.watch.not_before_ms = from_ms.saturating_add(spread_ms);
     }
 
     pub(crate) fn abandon_watch(&mut self, cx: &mut Cx<'_>) {

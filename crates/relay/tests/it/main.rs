@@ -9,4 +9,6 @@
 mod facts;
 mod histories;
 mod hub;
+mod outbox_first;
+mod pacing;
 mod world;

@@ -568,10 +568,15 @@ impl World {
 
     /// Cuts the held wake-up call off.
     pub(crate) fn break_wait(&mut self) {
-        let (call, _) = self.held.take().expect("a held call");
-        let answer = Err(Failure::NoAnswer {
+        self.fail_wait(Failure::NoAnswer {
             reason: "connection reset".into(),
         });
+    }
+
+    /// Ends the held wake-up call with a failure.
+    pub(crate) fn fail_wait(&mut self, failure: Failure) {
+        let (call, _) = self.held.take().expect("a held call");
+        let answer = Err(failure);
         self.input(Input::Answered { call, answer });
     }
 
