@@ -7,10 +7,11 @@ use callboard_ambient::{Clock, Entropy};
 use callboard_domain::Timestamp;
 use tokio_util::sync::CancellationToken;
 
+use crate::budget::Uncapped;
 use crate::call::Call;
 use crate::network::NetworkProvider;
 use crate::{
-    AgentAnswer, AgentError, AgentErrorCode, AgentRequest, ConfigError, DEFAULT_MAX_TOKENS,
+    AgentAnswer, AgentError, AgentErrorCode, AgentRequest, Budget, ConfigError, DEFAULT_MAX_TOKENS,
     ModelProvider, ProviderConfig, Schema, ScriptedProvider, Usage, estimate_text_tokens,
 };
 
@@ -108,8 +109,8 @@ impl Agents {
         }
     }
 
-    /// Tokens to reserve before a call is dispatched: the estimate of what the model reads, and
-    /// all that it may write.
+    /// Tokens to reserve before a call is dispatched: the estimate of what the model reads in the
+    /// first try, and all that it may write. Further tries are a matter of [`Budget`].
     pub fn estimate_tokens(request: &AgentRequest) -> u64 {
         let schema = request
             .schema
@@ -120,12 +121,26 @@ impl Agents {
             .saturating_add(u64::from(request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS)))
     }
 
-    /// Runs one agent call to its end. `cancel` aborts what is in flight.
+    /// Runs one agent call to its end without a budget. `cancel` aborts what is in flight.
     ///
     /// # Errors
     /// [`AgentError`] with the code a script sees, and the tokens of every try.
     pub async fn run(
         &self,
+        request: AgentRequest,
+        cancel: CancellationToken,
+    ) -> Result<AgentAnswer, AgentError> {
+        self.run_within(&Uncapped, request, cancel).await
+    }
+
+    /// Runs one agent call to its end; `budget` is asked before every try but the first. `cancel`
+    /// aborts what is in flight.
+    ///
+    /// # Errors
+    /// [`AgentError`] with the code a script sees, and the tokens of every try.
+    pub async fn run_within(
+        &self,
+        budget: &dyn Budget,
         request: AgentRequest,
         cancel: CancellationToken,
     ) -> Result<AgentAnswer, AgentError> {
@@ -143,7 +158,7 @@ impl Agents {
             None => None,
         };
         let timeout_ms = request.timeout_ms.unwrap_or(TIMEOUT_MS);
-        let call = Call::new(provider, &self.shared, &cancel, timeout_ms);
+        let call = Call::new(provider, &self.shared, budget, &cancel, timeout_ms);
         Box::pin(call.run(request, schema)).await
     }
 

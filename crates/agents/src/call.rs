@@ -12,12 +12,12 @@ use tokio_util::sync::CancellationToken;
 use crate::agents::{Provider, Shared};
 use crate::retry::{Next, next_try};
 use crate::{
-    AgentAnswer, AgentError, AgentErrorCode, AgentRequest, DEFAULT_MAX_TOKENS, Message, ModelReply,
-    ModelRequest, ProviderError, ProviderErrorKind, Role, Schema, StopReason, Usage,
+    AgentAnswer, AgentError, AgentErrorCode, AgentRequest, Budget, DEFAULT_MAX_TOKENS, Message,
+    ModelReply, ModelRequest, ProviderError, ProviderErrorKind, Role, Schema, StopReason, Usage,
     estimate_text_tokens, parse_answer,
 };
 
-/// Most answers that one call may take to match its schema. Each one counts against the cap, and
+/// Most answers that one call may take to match its schema. The budget is asked before each, and
 /// research/engine.md §3.2 allows at most 5 repairs; three tries keep the overshoot small.
 const SCHEMA_TRIES_MAX: u32 = 3;
 /// Longest part of a wrong answer that an error quotes, in UTF-16 units (case B41).
@@ -27,7 +27,10 @@ const QUOTE_UTF16_MAX: usize = 200;
 pub(crate) struct Call<'a> {
     provider: &'a Provider,
     shared: &'a Shared,
+    budget: &'a dyn Budget,
     cancel: &'a CancellationToken,
+    /// A try was sent: the next one is not covered by what the call reserved.
+    tried: bool,
     usage: Usage,
     cost: Option<f64>,
     timeout_ms: u64,
@@ -44,13 +47,16 @@ impl<'a> Call<'a> {
     pub(crate) fn new(
         provider: &'a Provider,
         shared: &'a Shared,
+        budget: &'a dyn Budget,
         cancel: &'a CancellationToken,
         timeout_ms: u64,
     ) -> Self {
         Self {
             provider,
             shared,
+            budget,
             cancel,
+            tried: false,
             usage: Usage::default(),
             cost: None,
             timeout_ms,
@@ -106,6 +112,7 @@ impl<'a> Call<'a> {
         let mut failed_tries = 0;
         loop {
             self.wait_for_turn().await?;
+            self.ask_budget(request).await?;
             let provider = self.provider;
             let cancel = self.cancel;
             let outcome = match self.guarded(provider.model.complete(request, cancel)).await {
@@ -153,19 +160,39 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Waits until nobody's 429 keeps this provider closed. Each waiter adds its own jitter.
+    /// Waits until nobody's 429 keeps this provider closed, also when a later 429 moves that time
+    /// while this call waits. Each waiter adds its own jitter.
     async fn wait_for_turn(&mut self) -> Result<(), AgentError> {
-        let until = *self
-            .provider
-            .not_before
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let wait_ms = until.map_or(0, |until| until.millis_since(self.shared.clock.now()));
-        if wait_ms == 0 {
+        let mut waited_until = None;
+        loop {
+            let until = *self
+                .provider
+                .not_before
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let wait_ms = until.map_or(0, |until| until.millis_since(self.shared.clock.now()));
+            if wait_ms == 0 || until <= waited_until {
+                return Ok(());
+            }
+            waited_until = until;
+            let spread_ms = self.shared.entropy.below((wait_ms / 4).max(1));
+            self.pause(wait_ms + spread_ms).await?;
+        }
+    }
+
+    /// Every try but the first needs the budget's consent.
+    async fn ask_budget(&mut self, request: &ModelRequest) -> Result<(), AgentError> {
+        if !std::mem::replace(&mut self.tried, true) {
             return Ok(());
         }
-        let spread_ms = self.shared.entropy.below((wait_ms / 4).max(1));
-        self.pause(wait_ms + spread_ms).await
+        let reserve = estimate_input(request).saturating_add(u64::from(request.max_tokens));
+        let budget = self.budget;
+        let asked = budget.another_try(self.usage.total(), reserve);
+        match self.guarded(asked).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(reason)) => Err(self.error(AgentErrorCode::BudgetExceeded, reason)),
+            Err(stopped) => Err(self.stopped(&stopped)),
+        }
     }
 
     async fn back_off(&mut self, error: &ProviderError, wait_ms: u64) -> Result<(), AgentError> {

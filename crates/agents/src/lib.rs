@@ -4,6 +4,7 @@
 
 mod agents;
 mod answer;
+mod budget;
 mod call;
 mod config;
 mod network;
@@ -16,6 +17,7 @@ mod tools;
 
 pub use agents::Agents;
 pub use answer::{AnswerError, parse_answer};
+pub use budget::Budget;
 pub use config::{ConfigError, ProviderConfig, ProviderKind};
 pub use provider::{
     BoxFuture, Message, ModelProvider, ModelReply, ModelRequest, ProviderError, ProviderErrorKind,

@@ -1,5 +1,6 @@
 //! Providers over HTTP, through `genai`. Only the wire: one call, and what its failure means.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use callboard_ambient::Clock;
@@ -67,7 +68,7 @@ impl NetworkProvider {
         };
         Ok(Self {
             client: Client::builder()
-                .with_reqwest(http_client()?)
+                .with_reqwest(http_client(&endpoint)?)
                 .build()
                 .map_err(client_error)?,
             kind: match config.kind.protocol() {
@@ -188,14 +189,31 @@ fn client_error(error: impl std::fmt::Display) -> ConfigError {
     ConfigError::Client(error.to_string())
 }
 
-fn http_client() -> Result<reqwest::Client, ConfigError> {
+fn http_client(endpoint: &str) -> Result<reqwest::Client, ConfigError> {
     // The error says that a provider is installed already, which is just as well.
     drop(rustls::crypto::ring::default_provider().install_default());
-    reqwest::Client::builder()
+    let mut client = reqwest::Client::builder()
         .connect_timeout(Duration::from_millis(CONNECT_TIMEOUT_MS))
-        .redirect(reqwest::redirect::Policy::none())
-        .build()
-        .map_err(client_error)
+        .redirect(reqwest::redirect::Policy::none());
+    if is_loopback(endpoint) {
+        // A proxy has its own loopback, where no server of this machine listens.
+        client = client.no_proxy();
+    }
+    client.build().map_err(client_error)
+}
+
+/// Whether an address names this machine itself.
+fn is_loopback(endpoint: &str) -> bool {
+    let Ok(url) = reqwest::Url::parse(endpoint) else {
+        return false;
+    };
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_matches(['[', ']']).trim_end_matches('.');
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || host
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
 fn chat_message(message: &Message) -> ChatMessage {
@@ -302,4 +320,33 @@ fn web_error(error: &genai::Error) -> Option<&WebError> {
         return Some(webc_error);
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_told_from_what_only_looks_like_it() {
+        for near in [
+            "http://localhost:11434/v1/",
+            "http://127.0.0.1:1/",
+            "http://127.8.8.8/",
+            "http://[::1]:8080/",
+            "http://[::ffff:127.0.0.1]/",
+            "http://LOCALHOST./",
+        ] {
+            assert!(is_loopback(near), "{near}");
+        }
+        for far in [
+            "https://api.example.org/v1/",
+            "http://localhost.example.org/",
+            "http://127.0.0.1.example.org/",
+            "http://10.0.0.1/",
+            "http://localhost@example.org/",
+            "http://",
+        ] {
+            assert!(!is_loopback(far), "{far}");
+        }
+    }
 }

@@ -85,6 +85,8 @@ pub enum AgentErrorCode {
     BadRequest,
     /// Quota, authentication or repeated rate limiting: further calls would fail as well.
     ProviderLimit,
+    /// The run's budget allowed no further try.
+    BudgetExceeded,
     /// The call was cancelled.
     Cancelled,
 }
@@ -99,6 +101,7 @@ impl AgentErrorCode {
             Self::SchemaMismatch => "schema_mismatch",
             Self::BadRequest => "bad_request",
             Self::ProviderLimit => "provider_limit",
+            Self::BudgetExceeded => "budget_exceeded",
             Self::Cancelled => "cancelled",
         }
     }

@@ -147,6 +147,22 @@ impl Tools {
         }
     }
 
+    /// The same tools, which read nothing below `denied` even when a granted folder holds it. A
+    /// folder of `except` that lies inside a denied one opens again when that folder, or one
+    /// below it, is granted by itself. The grants stay shared with `self` and its clones.
+    #[must_use]
+    pub fn denying(self, denied: Vec<PathBuf>, except: Vec<PathBuf>) -> Self {
+        Self {
+            folders: Arc::new(self.folders.denying(denied, except)),
+        }
+    }
+
+    /// Replaces the granted folders of these tools and all their clones. Calls under way open
+    /// nothing any more outside the new ones; what they have read already is not taken back.
+    pub fn set_folders(&self, granted_folders: Vec<PathBuf>) {
+        self.folders.set_granted(granted_folders);
+    }
+
     /// Every tool that can be called.
     pub fn list(&self) -> Vec<ToolDescription> {
         FilesTool::ALL

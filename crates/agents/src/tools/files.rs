@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::folder::{Folders, Opened, failed};
+use super::folder::{Folders, Names, Opened, failed};
 use super::{InRange as _, ToolError, ToolErrorCode};
 
 // Every bound below is our choice: a listing or a file that a script can still work on in its
@@ -118,7 +118,7 @@ impl List {
         let depth = Some(self.depth.unwrap_or(1)).in_range("depth", DEPTH_MAX)?;
         let limit = self.limit.in_range("limit", ENTRIES_MAX)?;
         let mut entries = Vec::new();
-        let (root, unreadable, walk) = walk(folders, &self.path, depth, cancel, |entry| {
+        let walked = walk(folders, &self.path, depth, cancel, |entry| {
             if count(entries.len()) == limit {
                 return Walk::Enough;
             }
@@ -135,10 +135,10 @@ impl List {
             Walk::On
         })?;
         Ok(json!({
-            "path": root.to_string_lossy(),
+            "path": walked.root.to_string_lossy(),
             "entries": entries,
-            "truncated": walk == Walk::Enough,
-            "unreadable": unreadable,
+            "truncated": walked.truncated,
+            "unreadable": walked.unreadable,
         }))
     }
 }
@@ -199,7 +199,7 @@ impl Search {
             self.text.clone()
         };
         let (mut matches, mut searched, mut skipped) = (Vec::new(), 0_u64, 0_u64);
-        let (root, unreadable, walk) = walk(folders, &self.path, DEPTH_MAX, cancel, |entry| {
+        let walked = walk(folders, &self.path, DEPTH_MAX, cancel, |entry| {
             match entry.found {
                 Found::File if entry.metadata.len() > SEARCH_FILE_BYTES_MAX => skipped += 1,
                 Found::File if searched == SEARCH_FILES_MAX => return Walk::Enough,
@@ -227,12 +227,12 @@ impl Search {
             Walk::On
         })?;
         Ok(json!({
-            "path": root.to_string_lossy(),
+            "path": walked.root.to_string_lossy(),
             "matches": matches,
             "files_searched": searched,
             "files_skipped": skipped,
-            "truncated": walk == Walk::Enough,
-            "unreadable": unreadable,
+            "truncated": walked.truncated,
+            "unreadable": walked.unreadable,
         }))
     }
 
@@ -276,15 +276,24 @@ impl Entry<'_> {
     }
 }
 
-/// Visits everything below a folder, parents first, names in order, links not followed. Returns
-/// the folder's real path, how many entries could not be read, and whether the visitor had enough.
+/// What a walk came to.
+struct Walked {
+    /// The folder's real path.
+    root: PathBuf,
+    /// Entries that could not be read.
+    unreadable: u64,
+    /// The visitor had enough, or a folder had more names than are read.
+    truncated: bool,
+}
+
+/// Visits everything below a folder, parents first, names in order, links not followed.
 fn walk(
     folders: &Folders,
     path: &str,
     depth_max: u64,
     cancel: &CancellationToken,
     mut visit: impl FnMut(&Entry<'_>) -> Walk,
-) -> Result<(PathBuf, u64, Walk), ToolError> {
+) -> Result<Walked, ToolError> {
     let start = folders.open(path)?;
     let metadata = start
         .file
@@ -294,9 +303,12 @@ fn walk(
         let message = format!("\"{path}\" is not a folder");
         return Err(ToolError::new(ToolErrorCode::BadArguments, message));
     }
-    let root = start.path.clone();
-    let names = start.names().map_err(|error| failed(path, &error))?;
-    let mut unreadable = 0;
+    let Names { names, truncated } = start.names().map_err(|error| failed(path, &error))?;
+    let mut walked = Walked {
+        root: start.path.clone(),
+        unreadable: 0,
+        truncated,
+    };
     let mut open: Vec<(PathBuf, std::vec::IntoIter<std::ffi::OsString>)> =
         vec![(PathBuf::new(), names.into_iter())];
     while let Some((folder, names)) = open.last_mut() {
@@ -311,32 +323,36 @@ fn walk(
             continue;
         };
         let below = folder.join(name);
-        let Ok(metadata) = root.join(&below).symlink_metadata() else {
-            unreadable += 1;
+        let Ok(metadata) = walked.root.join(&below).symlink_metadata() else {
+            walked.unreadable += 1;
             continue;
         };
         let found = Found::of(metadata.file_type());
         let is_folder = matches!(found, Found::Folder);
         let entry = Entry {
-            root: &root,
+            root: &walked.root,
             below: &below,
             found,
             metadata: &metadata,
         };
         if visit(&entry) == Walk::Enough {
-            return Ok((root, unreadable, Walk::Enough));
+            walked.truncated = true;
+            return Ok(walked);
         }
         if is_folder && count(open.len()) < depth_max {
-            match subfolder(folders, &root.join(&below)) {
-                Some(opened) => open.push((below, opened.into_iter())),
-                None => unreadable += 1,
+            match subfolder(folders, &walked.root.join(&below)) {
+                Some(Names { names, truncated }) => {
+                    walked.truncated |= truncated;
+                    open.push((below, names.into_iter()));
+                }
+                None => walked.unreadable += 1,
             }
         }
     }
-    Ok((root, unreadable, Walk::On))
+    Ok(walked)
 }
 
-fn subfolder(folders: &Folders, path: &Path) -> Option<Vec<std::ffi::OsString>> {
+fn subfolder(folders: &Folders, path: &Path) -> Option<Names> {
     folders.open(path.to_str()?).ok()?.names().ok()
 }
 

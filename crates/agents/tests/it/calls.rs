@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use callboard_agents::{
-    AgentErrorCode, AgentRequest, Agents, ProviderErrorKind, ScriptedProvider, ScriptedReply, Usage,
+    AgentErrorCode, AgentRequest, Agents, BoxFuture, Budget, ProviderErrorKind, ScriptedProvider,
+    ScriptedReply, Usage,
 };
 use callboard_ambient::{Clock, Entropy};
 use serde_json::{Value, json};
@@ -275,4 +276,101 @@ fn a_reservation_covers_the_prompt_and_the_longest_answer() {
     };
     assert_eq!(Agents::estimate_tokens(&request), 102);
     assert_eq!(Agents::estimate_tokens(&ask("", None)), 4_096);
+}
+
+/// Allows a number of further tries and remembers what it was asked.
+struct Further {
+    allowed: usize,
+    asked: std::sync::Mutex<Vec<(u64, u64)>>,
+}
+
+impl Budget for Further {
+    fn another_try(&self, used: u64, reserve: u64) -> BoxFuture<'_, Result<(), String>> {
+        let mut asked = self.asked.lock().unwrap();
+        asked.push((used, reserve));
+        let answer = if asked.len() > self.allowed {
+            Err("the cap is reached".to_owned())
+        } else {
+            Ok(())
+        };
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_repair_and_no_retry_starts_without_the_budgets_consent() {
+    let busy = ProviderErrorKind::Unavailable {
+        retry_after_ms: None,
+    };
+    for reply in [
+        ScriptedReply::text("no object", 500),
+        ScriptedReply::failure(busy, "busy", 500),
+    ] {
+        for allowed in 0..2 {
+            let provider = ScriptedProvider::by_rule({
+                let reply = reply.clone();
+                move |_, _| reply.clone()
+            });
+            let budget = Further {
+                allowed,
+                asked: std::sync::Mutex::default(),
+            };
+            let request = AgentRequest {
+                max_tokens: Some(400),
+                ..ask("p", ok_schema())
+            };
+            let error = agents(&provider)
+                .run_within(&budget, request, CancellationToken::new())
+                .await
+                .unwrap_err();
+            assert_eq!(error.code, AgentErrorCode::BudgetExceeded, "{error}");
+            assert_eq!(error.message, "the cap is reached");
+            assert_eq!(provider.prompts().len(), allowed + 1);
+            let tries = u64::try_from(allowed + 1).unwrap();
+            assert_eq!(error.usage.total(), 500 * tries);
+            let asked = budget.asked.lock().unwrap();
+            assert_eq!(asked.last().unwrap().0, 500 * tries);
+            assert!(asked.iter().all(|(_, reserve)| *reserve > 400), "{asked:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waits_for_its_turn_waits_on_when_another_429_moves_it() {
+    let times = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let begin = paused_now();
+    let provider = ScriptedProvider::by_rule({
+        let times = times.clone();
+        move |request, earlier| {
+            let prompt = request.messages[0].text.clone();
+            times
+                .lock()
+                .unwrap()
+                .push((prompt, paused_now().duration_since(begin)));
+            let limited = |seconds: u64| ProviderErrorKind::RateLimited {
+                retry_after_ms: Some(seconds * 1_000),
+            };
+            match earlier {
+                // The second one is under way already when the first is told to wait.
+                0 => ScriptedReply::failure(limited(10), "slow down", 0).after_ms(100),
+                1 => ScriptedReply::failure(limited(30), "slower", 0).after_ms(1_000),
+                _ => ScriptedReply::text("fine", 1),
+            }
+        }
+    });
+    let agents = agents(&provider);
+    let run = |prompt: &str, after_ms: u64| {
+        let (agents, request) = (agents.clone(), ask(prompt, None));
+        async move {
+            tokio::time::sleep(Duration::from_millis(after_ms)).await;
+            agents.run(request, CancellationToken::new()).await
+        }
+    };
+    let (one, two, late) = tokio::join!(run("one", 0), run("two", 0), run("late", 500));
+    for end in [one, two, late] {
+        assert_eq!(end.unwrap().text, "fine");
+    }
+    let times = times.lock().unwrap();
+    let late = times.iter().find(|(prompt, _)| prompt == "late").unwrap();
+    assert!(late.1 >= Duration::from_secs(30), "{times:?}");
 }

@@ -337,3 +337,115 @@ async fn a_cancelled_walk_stops() {
         .unwrap_err();
     assert_eq!(error.code, ToolErrorCode::Cancelled);
 }
+
+/// A home with a data folder inside it, which holds a secret and a folder of examples.
+fn home() -> (tempfile::TempDir, [std::path::PathBuf; 3]) {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    let welcome = data.join("welcome");
+    std::fs::create_dir_all(&welcome).unwrap();
+    std::fs::write(home.path().join("note"), "mine").unwrap();
+    std::fs::write(data.join("token"), "top secret").unwrap();
+    std::fs::write(welcome.join("hello"), "hello").unwrap();
+    let folders = [home.path().to_owned(), data, welcome];
+    (home, folders)
+}
+
+async fn read(tools: &Tools, path: &Path) -> Result<String, ToolErrorCode> {
+    let arguments = json!({ "path": path });
+    let answer = tools
+        .call("mcp__files__read", &arguments, CancellationToken::new())
+        .await
+        .map_err(|error| error.code)?;
+    Ok(answer["text"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn a_denied_folder_is_never_read_whatever_is_granted_around_inside_or_instead_of_it() {
+    let (_home, [home, data, welcome]) = home();
+    let refused = Err(ToolErrorCode::ToolRefused);
+    symlink(data.join("token"), home.join("link-to-token")).unwrap();
+    symlink(&data, home.join("link-to-data")).unwrap();
+    let inner = data.join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    std::fs::write(inner.join("key"), "secret too").unwrap();
+    for grants in [
+        vec![home.clone()],
+        vec![data.clone()],
+        vec![home.clone(), inner.clone()],
+        vec![home.join("link-to-data")],
+        vec![home.clone(), welcome.clone()],
+    ] {
+        let tools = Tools::new(grants.clone()).denying(vec![data.clone()], vec![welcome.clone()]);
+        for secret in [
+            data.join("token"),
+            home.join("link-to-token"),
+            home.join("link-to-data/token"),
+            welcome.join("../token"),
+            inner.join("key"),
+            data.join("not-there"),
+        ] {
+            assert_eq!(
+                read(&tools, &secret).await,
+                refused,
+                "{secret:?} with {grants:?}"
+            );
+        }
+    }
+    let tools = Tools::new(vec![home.clone()]).denying(vec![data.clone()], vec![welcome]);
+    assert_eq!(read(&tools, &home.join("note")).await.unwrap(), "mine");
+    let arguments = json!({ "path": home, "text": "secret" });
+    let found = tools
+        .call("mcp__files__search", &arguments, CancellationToken::new())
+        .await
+        .unwrap();
+    assert_eq!(
+        (&found["matches"], &found["unreadable"]),
+        (&json!([]), &json!(1))
+    );
+}
+
+#[tokio::test]
+async fn an_exception_inside_a_denied_folder_opens_only_by_its_own_grant() {
+    let (_home, [home, data, welcome]) = home();
+    let hello = welcome.join("hello");
+    let with = |grants: Vec<std::path::PathBuf>, except: &Path| {
+        Tools::new(grants).denying(vec![data.clone()], vec![except.to_owned()])
+    };
+    assert!(
+        read(&with(vec![home.clone()], &welcome), &hello)
+            .await
+            .is_err()
+    );
+    assert!(
+        read(&with(vec![data.clone()], &welcome), &hello)
+            .await
+            .is_err()
+    );
+    assert!(
+        read(&with(vec![welcome.clone()], &data), &hello)
+            .await
+            .is_err()
+    );
+    let granted = with(vec![home, welcome.clone()], &welcome);
+    assert_eq!(read(&granted, &hello).await.unwrap(), "hello");
+    symlink(data.join("token"), welcome.join("way-out")).unwrap();
+    assert!(read(&granted, &welcome.join("way-out")).await.is_err());
+}
+
+#[tokio::test]
+async fn a_change_of_the_grants_reaches_every_clone_at_once() {
+    let (_home, [home, data, welcome]) = home();
+    let tools = Tools::new(vec![home.clone()]);
+    let denying = tools.clone().denying(vec![data], vec![welcome]);
+    let of_a_run = denying.clone();
+    let note = home.join("note");
+    assert_eq!(read(&of_a_run, &note).await.unwrap(), "mine");
+    tools.set_folders(Vec::new());
+    assert_eq!(
+        read(&of_a_run, &note).await,
+        Err(ToolErrorCode::ToolRefused)
+    );
+    of_a_run.set_folders(vec![home]);
+    assert_eq!(read(&denying, &note).await.unwrap(), "mine");
+}
