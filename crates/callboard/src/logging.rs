@@ -12,6 +12,8 @@ pub(crate) fn start(default_filter: &str) {
     let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        // A report of a failed write would go to the same place, and panic when that fails, too.
+        .log_internal_errors(false)
         .with_writer(std::io::stderr);
     let json = std::env::var("CALLBOARD_LOG_FORMAT").is_ok_and(|format| format == "json");
     // A second start in one process keeps the first.
