@@ -1,7 +1,7 @@
 //! What people type wrong: one sentence, one exit code, and nothing is changed.
 
 use crate::process::{Outcome, callboard, run};
-use crate::rig::Rig;
+use crate::rig::{Rig, graph};
 
 /// Exit codes: the thing asked for failed, the command line is wrong, something is not there.
 const FAILED: i32 = 1;
@@ -191,8 +191,9 @@ async fn a_wrong_token_and_a_hub_that_is_not_there_are_told_apart() {
 #[tokio::test]
 async fn without_a_running_desktop_its_commands_say_how_to_start_one() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("a.js");
-    std::fs::write(&file, "return 1").unwrap();
+    let data = folder.path().join("data");
+    let file = folder.path().join("alone.js");
+    std::fs::write(&file, graph("alone", "return 1;")).unwrap();
     let file = file.to_str().unwrap();
     let commands: &[&[&str]] = &[
         &["desktop", "status"],
@@ -205,17 +206,15 @@ async fn without_a_running_desktop_its_commands_say_how_to_start_one() {
         &["runs", "watch"],
     ];
     for arguments in commands {
-        let mut command = callboard(&folder.path().join("data"));
+        let mut command = callboard(&data);
         command.args(*arguments);
-        let refused = run(command).await;
-        refused.refused(
-            UNREACHABLE,
-            "no desktop is running on",
-            "callboard desktop run",
-        );
+        let start_one = "callboard desktop run";
+        run(command)
+            .await
+            .refused(UNREACHABLE, "no desktop is running on", start_one);
     }
-    assert!(
-        !folder.path().join("data").exists(),
-        "asking makes no folder"
-    );
+    let mut check = callboard(&data);
+    check.args(["graph", "check", file]);
+    run(check).await.ok();
+    assert!(!data.exists(), "none of it makes a folder");
 }

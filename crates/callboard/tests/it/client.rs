@@ -152,7 +152,7 @@ async fn get_waits_for_the_end_and_cancel_brings_it() {
     let (waited, cancelled) =
         within("the cancel", async { tokio::join!(waiting, cancelling) }).await;
     assert!(cancelled.ok().stdout.contains("asked to stop"));
-    waited.refused(1, "the run ended cancelled", "");
+    waited.refused(1, "the run was cancelled", "");
     let again = rig.client(&["cancel", &ticket, "--json"]).await.ok().json();
     assert_eq!(again["status"], "cancelled", "a second cancel is no error");
 }

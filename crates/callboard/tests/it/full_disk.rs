@@ -5,8 +5,56 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::process::until;
-use crate::rig::Rig;
+use crate::process::{callboard, run_into, until};
+use crate::rig::{HOME, Rig};
+
+/// A file that takes nothing, as on a full disk.
+fn full() -> std::fs::File {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).open("/dev/full").unwrap()
+}
+
+#[tokio::test]
+async fn servers_whose_logs_cannot_be_written_go_on() {
+    let mut rig = Rig::with_graph().await;
+    rig.desktop.take().unwrap().stop().await;
+    rig.hub.take().unwrap().stop().await;
+    let (mut hub, mut desktop) = (rig.hub_command(), rig.desktop_command());
+    let mut servers = Vec::new();
+    for command in [&mut hub, &mut desktop] {
+        command.env("CALLBOARD_LOG", "debug");
+        command.stdout(full()).stderr(full());
+        servers.push(command.spawn().unwrap());
+    }
+    until("the desktop and its hub have met", async || {
+        let status = rig.desk(&["desktop", "status", "--json"]).await;
+        (status.code == Some(0) && status.json()["hub"]["reachable"] == true).then_some(())
+    })
+    .await;
+    rig.works().await;
+    for mut server in servers {
+        assert_eq!(server.try_wait().unwrap(), None, "it runs");
+        server.kill().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_could_not_be_printed_is_no_success() {
+    let rig = Rig::with_hub().await;
+    let mut command = callboard(&rig.hub_data());
+    let create = [
+        "hub",
+        "token",
+        "create",
+        "--name",
+        "Lost",
+        "--project",
+        HOME,
+    ];
+    command.args(create);
+    let lost = run_into(full().into(), command).await;
+    lost.refused(1, "what this printed is lost: No space left on device", "");
+}
 
 /// A small disk of its own, unmounted when this is dropped.
 #[derive(Debug)]

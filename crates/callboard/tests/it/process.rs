@@ -60,10 +60,16 @@ pub(crate) fn callboard(data: &Path) -> Command {
 }
 
 /// Runs a command to its end.
-pub(crate) async fn run(mut command: Command) -> Outcome {
-    command.stdin(Stdio::null());
+pub(crate) async fn run(command: Command) -> Outcome {
+    run_into(Stdio::piped(), command).await
+}
+
+/// The same with another stdout.
+pub(crate) async fn run_into(stdout: Stdio, mut command: Command) -> Outcome {
+    command.stdin(Stdio::null()).stdout(stdout);
     let shown = format!("{command:?}");
-    let ended = within(&shown, command.output()).await.unwrap();
+    let child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let ended = within(&shown, child.wait_with_output()).await.unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     Outcome {
         code: ended.status.code(),

@@ -110,11 +110,16 @@ impl Rig {
         self.folder().join("device-token")
     }
 
-    fn spawn_hub(&self) -> Process {
+    /// The command that serves the hub.
+    pub(crate) fn hub_command(&self) -> Command {
         let mut command = callboard(&self.hub_data());
         let listen = format!("127.0.0.1:{}", self.port);
         command.args(["hub", "serve", "--listen", &listen]);
-        Process::start(command, self.folder())
+        command
+    }
+
+    fn spawn_hub(&self) -> Process {
+        Process::start(self.hub_command(), self.folder())
     }
 
     /// Starts the hub again, on its data and its port.
@@ -128,22 +133,31 @@ impl Rig {
         self.hub.take().unwrap().kill().await;
     }
 
-    /// The command that runs the desktop; its events go to stdout as JSON lines.
+    /// The command that runs the desktop.
     pub(crate) fn desktop_command(&self) -> Command {
         let mut command = callboard(&self.desktop_data());
         let port = self.network.as_ref().map_or(self.port, |it| it.port);
         command
-            .args(["--json", "desktop", "run", "--hub"])
+            .args(["desktop", "run", "--hub"])
             .arg(format!("http://127.0.0.1:{port}"))
             .arg("--token-file")
             .arg(self.device_token());
         command
     }
 
+    /// Its events go to stdout as JSON lines.
+    fn spawn_desktop(&self, halt_before: Option<Step>) -> Process {
+        let mut command = self.desktop_command();
+        command.arg("--json");
+        if let Some(step) = halt_before {
+            command.env("CALLBOARD_HALT_BEFORE", step.as_str());
+        }
+        Process::start(command, self.folder())
+    }
+
     /// Starts the desktop and waits until it knows its hub.
     pub(crate) async fn start_desktop(&mut self) {
-        let command = self.desktop_command();
-        let mut desktop = Process::start(command, self.folder());
+        let mut desktop = self.spawn_desktop(None);
         desktop.says(r#""reachable":true"#).await;
         until("the desktop knows its projects", async || {
             let projects = self.desk(&["project", "list", "--json"]).await.ok().json();
@@ -155,8 +169,7 @@ impl Rig {
 
     /// Starts the desktop while its hub is away.
     pub(crate) async fn start_desktop_alone(&mut self) {
-        let command = self.desktop_command();
-        let mut desktop = Process::start(command, self.folder());
+        let mut desktop = self.spawn_desktop(None);
         desktop.says(r#""reachable":false"#).await;
         self.desktop = Some(desktop);
     }
@@ -169,9 +182,7 @@ impl Rig {
 
     /// Starts a desktop that halts before a step, and forgets how it went on.
     pub(crate) fn start_desktop_halting(&mut self, step: Step) {
-        let mut command = self.desktop_command();
-        command.env("CALLBOARD_HALT_BEFORE", step.as_str());
-        self.desktop = Some(Process::start(command, self.folder()));
+        self.desktop = Some(self.spawn_desktop(Some(step)));
     }
 
     pub(crate) async fn kill_desktop(&mut self) {

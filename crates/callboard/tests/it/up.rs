@@ -197,7 +197,7 @@ async fn killed_with_a_run_in_progress_it_comes_back_fails_that_run_and_does_the
     up.model.release();
     up.launch().await;
     let (waited, run) = up.waits(&ticket).await;
-    waited.refused(1, "the run ended failed: desktop restarted", "");
+    waited.refused(1, "failed: desktop restarted", "");
     assert_eq!(run["status"], "failed");
     let (waited, run) = up.waits(&behind).await;
     waited.ok();
@@ -226,7 +226,7 @@ async fn a_second_signal_stops_at_once_and_the_cut_off_run_says_so() {
     up.model.release();
     up.launch().await;
     let (waited, _) = up.waits(&ticket).await;
-    waited.refused(1, "the run ended failed: desktop", "");
+    waited.refused(1, "failed: desktop restarted", "");
     up.works().await;
     assert_eq!(up.model.asked(), 1);
 }
