@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use callboard_agents::{
-    AgentAnswer, AgentError, AgentErrorCode, AgentRequest, Agents, ToolError, ToolErrorCode, Tools,
+    AgentAnswer, AgentError, AgentErrorCode, AgentRequest, Agents, Budget, ToolError,
+    ToolErrorCode, Tools,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,13 +12,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::scheduler::{CallId, CallKind, Code, Fault, Key, Request, Settled};
 
-/// What a dispatched call does.
+/// What a dispatched call does. JSON stays text until then: parsed, it takes many times the memory.
 #[derive(Debug, Clone)]
 pub(crate) enum Payload {
-    Agent(Box<AgentRequest>),
+    Agent {
+        /// Without its schema.
+        request: Box<AgentRequest>,
+        schema: Option<String>,
+    },
     Tool {
         name: String,
-        arguments: Value,
+        arguments: String,
         timeout_ms: Option<u64>,
     },
     /// The scheduler's own timer.
@@ -61,7 +66,7 @@ pub(crate) fn read_call(json: &str) -> Result<(Request, Payload), serde_json::Er
     let (kind, reserve_tokens, payload) = match act.kind.as_str() {
         "agent" => {
             let identity: AgentIdentity = serde_json::from_value(act.identity)?;
-            let request = AgentRequest {
+            let mut request = AgentRequest {
                 prompt: identity.prompt,
                 model: identity.model,
                 profile: identity.profile,
@@ -71,7 +76,9 @@ pub(crate) fn read_call(json: &str) -> Result<(Request, Payload), serde_json::Er
                 timeout_ms: identity.timeout_ms,
             };
             let reserve = Agents::estimate_tokens(&request);
-            (CallKind::Agent, reserve, Payload::Agent(Box::new(request)))
+            let schema = request.schema.take().map(|schema| schema.to_string());
+            let request = Box::new(request);
+            (CallKind::Agent, reserve, Payload::Agent { request, schema })
         }
         "tool" => {
             let ToolIdentity {
@@ -84,7 +91,7 @@ pub(crate) fn read_call(json: &str) -> Result<(Request, Payload), serde_json::Er
                 0,
                 Payload::Tool {
                     name,
-                    arguments,
+                    arguments: arguments.to_string(),
                     timeout_ms,
                 },
             )
@@ -101,9 +108,34 @@ pub(crate) fn read_call(json: &str) -> Result<(Request, Payload), serde_json::Er
             kind,
             key,
             reserve_tokens,
+            payload_bytes: payload.bytes(),
         },
         payload,
     ))
+}
+
+impl Payload {
+    fn bytes(&self) -> u64 {
+        let bytes = match self {
+            Self::Agent { request, schema } => {
+                let AgentRequest {
+                    prompt,
+                    model,
+                    profile,
+                    effort,
+                    ..
+                } = request.as_ref();
+                let optional = [model, profile, effort, schema];
+                let optional = optional.into_iter().flatten().map(String::len);
+                prompt.len() + optional.sum::<usize>()
+            }
+            Self::Tool {
+                name, arguments, ..
+            } => name.len() + arguments.len(),
+            Self::Sleep => 0,
+        };
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
 }
 
 /// JSON text with sorted keys: `{a, b}` and `{b, a}` are the same call.
@@ -150,20 +182,42 @@ pub(crate) async fn perform(
     payload: Payload,
     agents: Agents,
     tools: Tools,
+    budget: &dyn Budget,
     cancel: CancellationToken,
 ) -> Settled {
     match payload {
-        Payload::Agent(request) => agent(agents.run(*request, cancel).await),
+        Payload::Agent {
+            mut request,
+            schema,
+        } => {
+            request.schema = match schema.as_deref().map(serde_json::from_str).transpose() {
+                Ok(schema) => schema,
+                Err(error) => return unreadable(&error),
+            };
+            agent(agents.run_within(budget, *request, cancel).await)
+        }
         Payload::Tool {
             name,
             arguments,
             timeout_ms,
-        } => tool(&name, &arguments, timeout_ms, &tools, cancel).await,
+        } => match serde_json::from_str(&arguments) {
+            Ok(arguments) => tool(&name, &arguments, timeout_ms, &tools, cancel).await,
+            Err(error) => unreadable(&error),
+        },
         Payload::Sleep => Settled {
             outcome: Ok("null".to_owned()),
             tokens: 0,
             cost: None,
         },
+    }
+}
+
+fn unreadable(error: &serde_json::Error) -> Settled {
+    let message = format!("the call's arguments cannot be read: {error}");
+    Settled {
+        outcome: Err(Fault::new(Code::BadArguments, message)),
+        tokens: 0,
+        cost: None,
     }
 }
 
@@ -191,6 +245,7 @@ fn agent(outcome: Result<AgentAnswer, AgentError>) -> Settled {
                 AgentErrorCode::SchemaMismatch => Code::SchemaMismatch,
                 AgentErrorCode::BadRequest => Code::BadRequest,
                 AgentErrorCode::ProviderLimit => Code::ProviderLimit,
+                AgentErrorCode::BudgetExceeded => Code::BudgetExceeded,
                 AgentErrorCode::Cancelled => Code::Cancelled,
             };
             Settled {

@@ -47,6 +47,12 @@ pub const CANCEL_GRACE_MS: u64 = 2_000;
 pub const RESULT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Most bytes that a script may hand over between two awaits.
 pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Largest call, in bytes: a prompt with its schema, or a tool's name and arguments (our choice:
+/// several times what the models of today read at once).
+pub const CALL_BYTES_MAX: u64 = 1024 * 1024;
+/// Most bytes of all calls of a run that wait for the gate. They lie in the engine's memory, not
+/// in the script's (our choice: a list of the largest size with 4 kB each).
+pub const WAITING_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Largest frame between engine and script process, in bytes.
 pub const FRAME_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Longest error text, in UTF-16 units; the relay cuts it further (mission §2).

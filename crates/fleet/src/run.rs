@@ -1,6 +1,7 @@
 //! Drives one run: passes frames between the script and the scheduler, performs what the
 //! scheduler says, and keeps the clocks that the scheduler does not have.
 
+mod call;
 mod end;
 mod timer;
 
@@ -24,9 +25,9 @@ use crate::limits::{
 };
 use crate::sandbox::Sandbox;
 use crate::scheduler::{
-    CallId, Code, Counts, Delivery, Fault, Input, Output, Scheduler, ScriptEnd, Settled, Summary,
-    Swallowed,
+    CallId, Code, Counts, Delivery, Fault, Input, Output, Scheduler, ScriptEnd, Summary, Swallowed,
 };
+use call::{Report, Reporter};
 pub(crate) use end::syntax_error;
 use timer::Timer;
 
@@ -48,8 +49,8 @@ pub(crate) struct Driver<S> {
     result_schema: Option<Schema>,
     payloads: BTreeMap<CallId, Payload>,
     running: BTreeMap<CallId, CancellationToken>,
-    reports: mpsc::UnboundedSender<(CallId, Settled)>,
-    settled: mpsc::UnboundedReceiver<(CallId, Settled)>,
+    reports: mpsc::UnboundedSender<Report>,
+    reported: mpsc::UnboundedReceiver<Report>,
     tasks: JoinSet<()>,
     /// Frames that the script has not answered yet.
     unanswered: u32,
@@ -71,7 +72,7 @@ impl<S: Sandbox> Driver<S> {
         source: String,
         result_schema: Option<Schema>,
     ) -> Self {
-        let (reports, settled) = mpsc::unbounded_channel();
+        let (reports, reported) = mpsc::unbounded_channel();
         Self {
             sandbox,
             scheduler,
@@ -81,7 +82,7 @@ impl<S: Sandbox> Driver<S> {
             payloads: BTreeMap::new(),
             running: BTreeMap::new(),
             reports,
-            settled,
+            reported,
             tasks: JoinSet::new(),
             unanswered: 0,
             watchdog: Timer::off(),
@@ -121,7 +122,7 @@ impl<S: Sandbox> Driver<S> {
                     Ok(frame) => self.hear(frame),
                     Err(fault) => self.lose(fault),
                 },
-                Some((id, settled)) = self.settled.recv() => self.complete(id, settled),
+                Some(report) = self.reported.recv() => self.take_reports(report),
                 () = wall.elapsed() => {
                     wall.stop();
                     let message = "the run took longer than its limit of real time";
@@ -265,13 +266,27 @@ impl<S: Sandbox> Driver<S> {
         drop(self.world.events.send(event));
     }
 
-    fn complete(&mut self, id: CallId, settled: Settled) {
-        self.running.remove(&id);
-        self.step(Input::Completed(id, settled));
+    fn take_reports(&mut self, first: Report) {
+        let mut next = Some(first);
         // Answers that are ready together reach the script together.
-        while let Ok((id, settled)) = self.settled.try_recv() {
-            self.running.remove(&id);
-            self.step(Input::Completed(id, settled));
+        while let Some(report) = next {
+            match report {
+                Report::Settled(id, settled) => {
+                    self.running.remove(&id);
+                    self.step(Input::Completed(id, settled));
+                }
+                Report::Again {
+                    id,
+                    used_tokens,
+                    reserve_tokens,
+                    answer,
+                } => {
+                    let allowed = self.scheduler.another_try(id, used_tokens, reserve_tokens);
+                    // A call that was aborted meanwhile does not listen any more.
+                    drop(answer.send(allowed.map_err(|fault| fault.message)));
+                }
+            }
+            next = self.reported.try_recv().ok();
         }
     }
 
@@ -312,15 +327,11 @@ impl<S: Sandbox> Driver<S> {
             token.cancel();
         }
         self.running.insert(id, token.clone());
-        let report = Report {
-            id,
-            reports: self.reports.clone(),
-            settled: None,
-        };
+        let reporter = Reporter::new(id, self.reports.clone());
         let (agents, tools) = (self.world.agents.clone(), self.world.tools.clone());
         self.tasks.spawn(async move {
-            let mut report = report;
-            report.settled = Some(Box::pin(perform(payload, agents, tools, token)).await);
+            let settled = Box::pin(perform(payload, agents, tools, &reporter, token)).await;
+            reporter.settle(settled);
         });
     }
 
@@ -337,28 +348,6 @@ impl<S: Sandbox> Driver<S> {
             tokens,
             tokens_cap: self.scheduler.tokens_cap(),
         });
-    }
-}
-
-/// Reports the end of a call even when its task panicked.
-struct Report {
-    id: CallId,
-    reports: mpsc::UnboundedSender<(CallId, Settled)>,
-    settled: Option<Settled>,
-}
-
-impl Drop for Report {
-    fn drop(&mut self) {
-        let settled = self.settled.take().unwrap_or_else(|| Settled {
-            outcome: Err(Fault::new(
-                Code::AgentFailed,
-                "the call stopped unexpectedly",
-            )),
-            tokens: 0,
-            cost: None,
-        });
-        // The run may be over; then nobody waits for this.
-        drop(self.reports.send((self.id, settled)));
     }
 }
 

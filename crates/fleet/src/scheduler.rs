@@ -4,7 +4,9 @@
 //!
 //! Outputs of one step are performed in order: rows first, then what they allow.
 
+mod budget;
 mod decide;
+mod finish;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -21,15 +23,19 @@ pub use words::{
 pub struct Scheduler {
     limits: RunLimits,
     now: Timestamp,
+    /// The newest call's number.
+    last_id: Option<CallId>,
     calls: BTreeMap<CallId, Call>,
     /// Agent and tool calls that wait for the gate, in the order of their requests.
     queue: VecDeque<CallId>,
+    /// Payloads of the calls in the queue, in bytes.
+    queued_bytes: u64,
     in_flight: BTreeSet<CallId>,
     sleeping: BTreeSet<(Timestamp, CallId)>,
     occurrences: BTreeMap<Key, u32>,
     /// Tokens of settled calls.
     used: u64,
-    /// Tokens that calls in flight may still use.
+    /// Tokens that calls in flight used and may still use.
     reserved: u64,
     /// Tokens of calls that the script has seen settled: what `budget.spent()` says.
     spent: u64,
@@ -53,7 +59,9 @@ struct Call {
     kind: CallKind,
     key: Key,
     occurrence: u32,
+    /// What it counts for in `reserved`: its finished tries and the one that runs.
     reserve_tokens: u64,
+    payload_bytes: u64,
     /// The script has its answer already, because of a cancel.
     answered: bool,
 }
@@ -64,8 +72,10 @@ impl Scheduler {
         Self {
             limits,
             now,
+            last_id: None,
             calls: BTreeMap::new(),
             queue: VecDeque::new(),
+            queued_bytes: 0,
             in_flight: BTreeSet::new(),
             sleeping: BTreeSet::new(),
             occurrences: BTreeMap::new(),

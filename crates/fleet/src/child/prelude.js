@@ -40,19 +40,32 @@
   const isObject = (value) => typeof value === 'object' && value !== null;
   const isFatal = (error) => isObject(error) && setHas(fatals, error);
   const cut = (value, max) => toWellFormed(slice(NativeString(value), 0, max));
-  const write = (value) => toWellFormed(stringify(value));
+
+  // What the host is told is put together as text: no toJSON and no change of a prototype reaches
+  // it. `quote` takes what is no object; `data` takes the script's own objects, as JSON.stringify
+  // shows them.
+  const quote = (value) => toWellFormed(stringify(value));
+  const data = (value) => {
+    const json = stringify(value);
+    if (json === undefined) throw wrong('a value cannot be written as JSON');
+    return toWellFormed(json);
+  };
+  const field = (name, value) => value === undefined ? '' : `,"${name}":${isObject(value) ? data(value) : quote(value)}`;
+  const orNull = (value, max) => typeof value === 'string' ? quote(cut(value, max)) : 'null';
+
   const refuse = (message, code) => new GraphError(message, code);
   const wrong = (message) => new TypeError(message);
 
-  const send = (kind, value) => {
-    const json = write(value);
+  const send = (kind, json) => {
     if (!emit(kind, json)) throw refuse('too much at once: the script hands over more than 8 MB between two awaits', 'limit_exceeded');
   };
 
-  // One call of the host. `identity` is what the call is; `view` is for display only.
+  // One call of the host. `identity` writes what the call is; `view` is for display only. The
+  // number comes last, because a toJSON may make calls as well.
   const request = (kind, identity, view) => new NativePromise((resolve, reject) => {
+    const rest = `"kind":${quote(kind)},"identity":{${identity()}},"label":${orNull(view.label, labelMax)},"phase":${orNull(view.phase, labelMax)}`;
     const id = ++calls;
-    send('call', { id, kind, identity, ...view });
+    send('call', `{"id":${id},${rest}}`);
     mapSet(pending, id, { resolve, reject, view });
   });
 
@@ -71,9 +84,9 @@
 
   // What a function of ours takes as options: known names with known types, nothing else.
   const readOptions = (name, given, types) => {
-    if (given === undefined || given === null) return {};
+    const read = { __proto__: null };
+    if (given === undefined || given === null) return read;
     if (!isObject(given) || isArray(given)) throw wrong(`${name}: options must be an object`);
-    const read = {};
     for (const key of ownKeys(given)) {
       const type = types[key];
       if (!type) throw wrong(`${name}: unknown option "${cut(NativeString(key), 60)}"; it knows ${ownKeys(types).join(', ')}`);
@@ -99,12 +112,16 @@
     try { message = cut(ours ? error.message : isObject(error) && 'message' in error ? `${error.name}: ${error.message}` : error, failureMax); } catch { /* its own getters threw */ }
     let code = 'script_error';
     try { if (ours && typeof error.code === 'string') code = cut(error.code, 60); } catch { /* likewise */ }
-    let shown = call;
-    try { shown = (ours && error.call) || call; } catch { /* likewise */ }
-    send('swallow', { code, message, label: shown?.label ?? null, phase: shown?.phase ?? currentPhase });
+    let label = 'null', from = orNull(currentPhase, labelMax);
+    try {
+      const shown = (ours && error.call) || call;
+      label = orNull(shown?.label, labelMax);
+      from = orNull(shown?.phase ?? currentPhase, labelMax);
+    } catch { /* likewise */ }
+    send('swallow', `{"code":${quote(code)},"message":${quote(message)},"label":${label},"phase":${from}}`);
   };
 
-  const AGENT_OPTIONS = { schema: 'object', label: 'string', phase: 'string', model: 'string', effort: 'string', agent: 'string', agentType: 'string', tools: 'array', max_tokens: 'count', timeout_ms: 'count', on_error: 'string', isolation: 'string' };
+  const AGENT_OPTIONS = { __proto__: null, schema: 'object', label: 'string', phase: 'string', model: 'string', effort: 'string', agent: 'string', agentType: 'string', tools: 'array', max_tokens: 'count', timeout_ms: 'count', on_error: 'string', isolation: 'string' };
   const agent = (prompt, given) => {
     if (typeof prompt !== 'string') throw wrong('agent(prompt, options): the prompt must be a string');
     const options = readOptions('agent', given, AGENT_OPTIONS);
@@ -114,19 +131,22 @@
     const { schema, model, effort, max_tokens, timeout_ms } = options;
     const profile = options.agent ?? options.agentType;
     const display = view(options);
-    const answer = request('agent', { prompt, schema, model, effort, profile, max_tokens, timeout_ms }, display);
+    const identity = () => `"prompt":${quote(prompt)}${field('schema', schema)}${field('model', model)}${field('effort', effort)}${field('profile', profile)}${field('max_tokens', max_tokens)}${field('timeout_ms', timeout_ms)}`;
+    const answer = request('agent', identity, display);
     if (options.on_error !== 'null') return answer;
     return (async () => {
       try { return await answer; } catch (error) { if (isFatal(error)) throw error; swallow(error, display); return null; }
     })();
   };
 
-  const TOOL_OPTIONS = { label: 'string', phase: 'string', timeout_ms: 'count', idempotency_key: 'string' };
+  const TOOL_OPTIONS = { __proto__: null, label: 'string', phase: 'string', timeout_ms: 'count', idempotency_key: 'string' };
   const tool = (name, given = {}, more) => {
     if (typeof name !== 'string') throw wrong('tool(name, args, options): the name must be a string');
     if (!isObject(given) || isArray(given)) throw wrong('tool(name, args, options): args must be an object');
-    const { timeout_ms, idempotency_key, ...display } = readOptions('tool', more, TOOL_OPTIONS);
-    return request('tool', { name, arguments: given, timeout_ms, idempotency_key }, view(display));
+    const options = readOptions('tool', more, TOOL_OPTIONS);
+    const { timeout_ms, idempotency_key } = options;
+    const identity = () => `"name":${quote(name)},"arguments":${data(given)}${field('timeout_ms', timeout_ms)}${field('idempotency_key', idempotency_key)}`;
+    return request('tool', identity, view(options));
   };
 
   const later = (name) => (..._) => NativePromise.reject(refuse(`${name}() is not available yet: it comes later`, 'not_available'));
@@ -146,7 +166,7 @@
     for (let index = 0; index < works.length; index++) {
       if (typeof works[index] !== 'function') throw wrong(`parallel: item ${index} must be a function: write () => agent(…), not agent(…)`);
     }
-    const { concurrency = works.length } = readOptions('parallel', given, { concurrency: 'count' });
+    const { concurrency = works.length } = readOptions('parallel', given, { __proto__: null, concurrency: 'count' });
     const results = [];
     for (let index = 0; index < works.length; index++) results[index] = null;
     let next = 0;
@@ -178,7 +198,7 @@
     return all(lanes);
   };
 
-  const RETRY_OPTIONS = { max: 'count', delay_ms: 'number', factor: 'number', max_delay_ms: 'number', retry_if: 'function' };
+  const RETRY_OPTIONS = { __proto__: null, max: 'count', delay_ms: 'number', factor: 'number', max_delay_ms: 'number', retry_if: 'function' };
   const retry = async (given, attempt) => {
     if (typeof given === 'function') [given, attempt] = [attempt, given];
     if (typeof attempt !== 'function') throw wrong('retry(options, attempt): attempt must be a function');
@@ -199,10 +219,10 @@
 
   const sleep = (ms) => {
     if (typeof ms !== 'number' || !isFinite(ms) || ms < 0 || ms > sleepMsMax) throw wrong(`sleep(ms): between 0 and ${sleepMsMax}`);
-    return request('sleep', { ms: floor(ms) }, view({}));
+    return request('sleep', () => `"ms":${quote(floor(ms))}`, view({ __proto__: null }));
   };
 
-  const phase = (title) => { currentPhase = cut(title, labelMax); send('phase', { title: currentPhase }); };
+  const phase = (title) => { currentPhase = cut(title, labelMax); send('phase', `{"title":${quote(currentPhase)}}`); };
   const show = (value) => {
     if (typeof value === 'string') return value;
     if (value instanceof NativeError) return `${value.name}: ${value.message}`;
@@ -211,7 +231,7 @@
   const log = (...values) => {
     let line = '';
     for (let index = 0; index < values.length; index++) line += (index ? ' ' : '') + slice(show(values[index]), 0, logMax);
-    send('log', { message: cut(line, logMax) });
+    send('log', `{"message":${quote(cut(line, logMax))}}`);
   };
 
   // xoshiro128**, seeded from the run: the same run draws the same numbers when it is replayed.
@@ -290,7 +310,7 @@
       told.name = 'Thrown';
       tell('message', () => show(error), errorMax);
     }
-    return write(told);
+    return `{"name":${quote(told.name)},"message":${quote(told.message)},"stack":${quote(told.stack)},"code":${quote(told.code)}}`;
   };
 
   return { deliver, encode, describe };

@@ -9,6 +9,8 @@ use crate::limits::{SLICE_CPU_MS, TOTAL_CPU_MS};
 #[derive(Debug)]
 pub(super) struct Slice {
     until_ms: AtomicU64,
+    /// End of the last slice of a script that is being stopped; 0 before it begins.
+    last_until_ms: AtomicU64,
     stopping: AtomicBool,
     interrupted: AtomicBool,
 }
@@ -17,21 +19,32 @@ impl Slice {
     pub(super) fn new() -> Self {
         Self {
             until_ms: AtomicU64::new(0),
+            last_until_ms: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             interrupted: AtomicBool::new(false),
         }
     }
 
-    /// Begins a slice; `false` when the total is used up. While stopping, the slice that runs is
-    /// the last one and is not prolonged.
+    /// Begins a slice; `false` when the total is used up. The first one that begins while the
+    /// run is being stopped is the last: answers that arrive later do not prolong it.
     pub(super) fn begin(&self) -> bool {
         let used_ms = cpu_ms().unwrap_or(TOTAL_CPU_MS);
         if used_ms >= TOTAL_CPU_MS || limit_cpu(used_ms).is_err() {
             return false;
         }
-        self.until_ms
-            .store((used_ms + SLICE_CPU_MS).min(TOTAL_CPU_MS), Ordering::SeqCst);
+        self.prolong(used_ms);
         true
+    }
+
+    fn prolong(&self, used_ms: u64) {
+        let mut until_ms = (used_ms + SLICE_CPU_MS).min(TOTAL_CPU_MS);
+        if self.is_stopping() {
+            until_ms = self
+                .last_until_ms
+                .compare_exchange(0, until_ms, Ordering::SeqCst, Ordering::SeqCst)
+                .map_or_else(|begun| begun, |_| until_ms);
+        }
+        self.until_ms.store(until_ms, Ordering::SeqCst);
     }
 
     /// Whether the script must stop now. Asked by the engine while it runs, and between jobs.
@@ -60,5 +73,26 @@ impl Slice {
 
     pub(super) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slice_of_a_stopped_script_ends_when_it_would_have_however_often_it_begins() {
+        let slice = Slice::new();
+        slice.stop();
+        let end = cpu_ms().unwrap() + 1;
+        slice.last_until_ms.store(end, Ordering::SeqCst);
+        while cpu_ms().unwrap() < end {
+            std::hint::spin_loop();
+        }
+        slice.prolong(cpu_ms().unwrap());
+        assert!(slice.is_over());
+        let running = Slice::new();
+        running.prolong(cpu_ms().unwrap());
+        assert!(!running.is_over());
     }
 }

@@ -3,10 +3,10 @@
 use callboard_domain::Timestamp;
 
 use super::{
-    Call, CallId, CallKind, CallOutcome, Code, Delivery, Fault, Input, Outcome, Output, Request,
-    Row, Scheduler, ScriptEnd, Settled, Summary, Swallowed,
+    Call, CallId, CallKind, CallOutcome, Code, Delivery, Fault, Input, Output, Request, Row,
+    Scheduler, ScriptEnd, Settled, Swallowed,
 };
-use crate::limits::{CALLS_MAX, CALLS_OPEN_MAX, FAILURES_MAX};
+use crate::limits::{CALL_BYTES_MAX, CALLS_MAX, CALLS_OPEN_MAX, FAILURES_MAX, WAITING_BYTES_MAX};
 
 /// What one step collects before it is put in order.
 #[derive(Default)]
@@ -56,7 +56,22 @@ impl Scheduler {
             kind,
             key,
             reserve_tokens,
+            payload_bytes,
         } = request;
+        // A number that comes twice would take the place of a call that runs, and its count.
+        if Some(id) <= self.last_id {
+            let end = ScriptEnd::Failed {
+                code: Code::SandboxLost.as_str().to_owned(),
+                error: format!(
+                    "the script's process broke the rules: it gave the number {} twice or out of \
+                     order",
+                    id.0
+                ),
+            };
+            self.end(end, step);
+            return;
+        }
+        self.last_id = Some(id);
         let occurrence = self.occurrences.entry(key).or_insert(0);
         *occurrence += 1;
         let call = Call {
@@ -64,10 +79,11 @@ impl Scheduler {
             key,
             occurrence: *occurrence,
             reserve_tokens,
+            payload_bytes,
             answered: false,
         };
         self.requested += 1;
-        let refusal = self.refusal(kind);
+        let refusal = self.refusal(kind, payload_bytes);
         if kind == CallKind::Agent {
             self.agents_requested = self.agents_requested.saturating_add(1);
         }
@@ -77,7 +93,10 @@ impl Scheduler {
             return;
         }
         match kind {
-            CallKind::Agent | CallKind::Tool => self.queue.push_back(id),
+            CallKind::Agent | CallKind::Tool => {
+                self.queued_bytes = self.queued_bytes.saturating_add(payload_bytes);
+                self.queue.push_back(id);
+            }
             CallKind::Sleep(duration_ms) => {
                 self.sleeping.insert((self.now.plus_ms(duration_ms), id));
                 self.row_start(id, step);
@@ -86,7 +105,7 @@ impl Scheduler {
     }
 
     /// Why a new call is refused before it even waits.
-    fn refusal(&self, kind: CallKind) -> Option<Fault> {
+    fn refusal(&self, kind: CallKind, payload_bytes: u64) -> Option<Fault> {
         if let Some(fault) = &self.fatal {
             return Some(fault.clone());
         }
@@ -101,6 +120,18 @@ impl Scheduler {
         }
         if self.calls.len() >= CALLS_OPEN_MAX {
             let message = format!("more than {CALLS_OPEN_MAX} calls wait at the same time");
+            return Some(Fault::new(Code::LimitExceeded, message));
+        }
+        if payload_bytes > CALL_BYTES_MAX {
+            let message =
+                format!("the call has {payload_bytes} bytes; {CALL_BYTES_MAX} is the most");
+            return Some(Fault::new(Code::LimitExceeded, message));
+        }
+        if self.queued_bytes.saturating_add(payload_bytes) > WAITING_BYTES_MAX {
+            let message = format!(
+                "the calls that wait have more than {WAITING_BYTES_MAX} bytes together: wait for \
+                 some of them first"
+            );
             return Some(Fault::new(Code::LimitExceeded, message));
         }
         None
@@ -174,6 +205,7 @@ impl Scheduler {
         self.end = Some(end);
         self.counts.refused += u64::try_from(self.queue.len()).unwrap_or(u64::MAX);
         self.queue.clear();
+        self.queued_bytes = 0;
         self.sleeping.clear();
         // Nothing of a run is alive after it is reported.
         step.aborts.extend(self.in_flight.iter().copied());
@@ -206,13 +238,11 @@ impl Scheduler {
             let Some(id) = self.queue.pop_front() else {
                 return;
             };
-            let Some((kind, reserve)) = self
-                .calls
-                .get(&id)
-                .map(|call| (call.kind, call.reserve_tokens))
-            else {
+            let Some(call) = self.calls.get(&id) else {
                 continue;
             };
+            let (kind, reserve) = (call.kind, call.reserve_tokens);
+            self.queued_bytes = self.queued_bytes.saturating_sub(call.payload_bytes);
             if kind == CallKind::Agent
                 && let Some(fault) = self.over_cap()
             {
@@ -228,25 +258,8 @@ impl Scheduler {
         }
     }
 
-    /// The cap, checked at dispatch: 0 is a cap, and running calls are counted at their most.
-    fn over_cap(&self) -> Option<Fault> {
-        let cap = self.limits.tokens?;
-        let (used, reserved) = (self.used, self.reserved);
-        if used.saturating_add(reserved) < cap {
-            return None;
-        }
-        let message = if reserved == 0 {
-            format!("the run's token cap of {cap} is reached: {used} used")
-        } else {
-            format!(
-                "the run's token cap of {cap} is reached: {used} used, {reserved} reserved by \
-                 calls that run"
-            )
-        };
-        Some(Fault::new(Code::BudgetExceeded, message))
-    }
-
     fn refuse_queue(&mut self, fault: &Fault, step: &mut Step) {
+        self.queued_bytes = 0;
         for id in std::mem::take(&mut self.queue) {
             self.refuse(id, fault.clone(), step);
         }
@@ -315,56 +328,5 @@ impl Scheduler {
             outputs.push(Output::Finished(self.summary(end)));
         }
         outputs
-    }
-
-    fn summary(&mut self, end: ScriptEnd) -> Summary {
-        let (result, failure) = match end {
-            ScriptEnd::Returned(json) => (Some(json), None),
-            ScriptEnd::Failed { code, error } => (None, Some((code, error))),
-        };
-        let fatal = self
-            .fatal
-            .take()
-            .map(|fault| (fault.code.as_str().to_owned(), fault.message));
-        let outcome = match &fatal {
-            Some((code, _)) if code == Code::Cancelled.as_str() => Outcome::Cancelled,
-            Some(_) | None => Outcome::Failed,
-        };
-        let (outcome, reason) = match fatal.or(failure).or_else(|| self.hollow()) {
-            Some(reason) => (outcome, Some(reason)),
-            None => (Outcome::Completed, None),
-        };
-        let (code, error) = reason.unzip();
-        Summary {
-            outcome,
-            result,
-            code,
-            error,
-            tokens: self.used,
-            cost: self.cost,
-            counts: self.counts,
-            swallowed: std::mem::take(&mut self.swallowed),
-        }
-    }
-
-    /// Why a script that returned normally did not do its work.
-    fn hollow(&self) -> Option<(String, String)> {
-        let cap = self.limits.tokens.unwrap_or(0);
-        if self.swallowed_budget {
-            let refused = self.budget_refusals;
-            let error = format!(
-                "the run's token cap of {cap} was reached: {refused} agent calls were refused"
-            );
-            return Some((Code::BudgetExceeded.as_str().to_owned(), error));
-        }
-        if self.agents_requested > 0 && self.agents_succeeded == 0 {
-            let requested = self.agents_requested;
-            let first = self.swallowed.first().map_or(String::new(), |failure| {
-                format!(" (the first: {})", failure.message)
-            });
-            let error = format!("all {requested} agent calls failed{first}");
-            return Some((Code::AllAgentsFailed.as_str().to_owned(), error));
-        }
-        None
     }
 }

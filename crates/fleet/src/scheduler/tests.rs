@@ -17,6 +17,7 @@ fn request(id: u64, kind: CallKind, reserve_tokens: u64) -> Request {
         kind,
         key: Key::of("test", &id.to_string()),
         reserve_tokens,
+        payload_bytes: 0,
     }
 }
 

@@ -6,7 +6,8 @@ use callboard_domain::{Digest, Timestamp};
 
 use crate::limits::{AGENT_CALLS, MAX_CONCURRENCY};
 
-/// Number of a call within its run, given by the script in the order of its calls.
+/// Number of a call within its run, given by the script in the order of its calls: each one is
+/// larger than all before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub u64);
 
@@ -45,8 +46,10 @@ pub struct Request {
     pub kind: CallKind,
     /// What it is.
     pub key: Key,
-    /// Tokens it may use at most: prompt estimate and longest answer.
+    /// Tokens its first try may use at most: prompt estimate and longest answer.
     pub reserve_tokens: u64,
+    /// Bytes that wait with it until it is dispatched.
+    pub payload_bytes: u64,
 }
 
 /// Stable words for why a call or a run failed; a script sees them as `error.code`.

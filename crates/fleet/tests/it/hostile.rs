@@ -2,7 +2,12 @@
 //! research/engine.md §1.3, each in a real script process under the real limits. Each ends with
 //! the stated code, and the next run works.
 
-use crate::harness::{block_on, fleet, join, result, run};
+use callboard_agents::{Agents, ScriptedProvider, ScriptedReply, Tools};
+use callboard_fleet::{Fleet, Limits, RunRequest};
+
+use crate::harness::{
+    block_on, fleet, fleet_with, join, request, result, run, run_request, script,
+};
 
 crate::runner::suite![
     loops_that_the_engine_can_interrupt_end_with_their_slice,
@@ -12,7 +17,28 @@ crate::runner::suite![
     whoever_takes_all_memory_is_told_so,
     nesting_without_end_is_an_error_of_the_script,
     what_would_block_or_observe_the_machine_is_not_there,
+    no_prototype_of_the_script_changes_what_the_host_is_told,
+    calls_that_wait_fill_no_memory_but_the_scripts_own,
 ];
+
+/// Agents that answer `ok` for 100 tokens.
+fn ok_fleet(delay_ms: u64) -> (Fleet, ScriptedProvider) {
+    let provider =
+        ScriptedProvider::by_rule(move |_, _| ScriptedReply::text("ok", 100).after_ms(delay_ms));
+    let agents = Agents::scripted(provider.clone());
+    (fleet_with(agents, Tools::new(Vec::new())), provider)
+}
+
+fn one_at_a_time(body: &str, tokens: Option<u64>) -> RunRequest {
+    RunRequest {
+        limits: Limits {
+            tokens,
+            max_concurrency: Some(1),
+            ..Limits::default()
+        },
+        ..request(script(body))
+    }
+}
 
 /// Runs each body, two at a time, and checks its code.
 fn expect(codes: &[&str], bodies: &[&str]) {
@@ -146,5 +172,78 @@ fn what_would_block_or_observe_the_machine_is_not_there() {
             Some(r#"["answer: a",["answer: b"]]"#),
             "{end:?}"
         );
+    });
+}
+
+fn no_prototype_of_the_script_changes_what_the_host_is_told() {
+    let calls = "const ends = []; for (let n = 0; n < 6; n++) \
+                 ends[n] = agent(`call ${n}`, { max_tokens: 50 }).catch((error) => error.code); \
+                 let all = ''; for (let n = 0; n < 6; n++) all += (await ends[n]) + ' '; return all";
+    for trick in [
+        "",
+        "Object.prototype.toJSON = function () { return 'id' in this ? { ...this, id: 1 } : this }",
+        "Object.prototype.toJSON = () => ({ id: 1, kind: 'agent', identity: { prompt: 'x' } })",
+        "Object.prototype.toJSON = () => undefined",
+        "Array.prototype.toJSON = String.prototype.toJSON = Number.prototype.toJSON = () => 1",
+        "for (const name of ['id', 'kind', 'identity', 'prompt', 'label', 'phase']) \
+         Object.defineProperty(Object.prototype, name, { get: () => 1, set() {} })",
+        "for (const name of ['id', 'kind', 'identity']) \
+         Object.defineProperty(Object.prototype, name, { get() { throw 1 }, set() { throw 1 } })",
+        "Object.assign(Object.prototype, { max_tokens: -1, timeout_ms: 0, schema: 1, agent: 'x', \
+         model: 2, on_error: 'null', isolation: undefined })",
+        "String.prototype.toWellFormed = String.prototype.slice = () => '{\"id\":1}'",
+        "JSON.stringify = () => '1'; globalThis.String = () => '1'",
+    ] {
+        block_on(async {
+            let (fleet, provider) = ok_fleet(1);
+            let end = run_request(
+                &fleet,
+                one_at_a_time(&format!("{trick}; {calls}"), Some(250)),
+            )
+            .await
+            .0;
+            let seen = "ok ok ok budget_exceeded budget_exceeded budget_exceeded ";
+            assert_eq!(end.result, Some(format!("\"{seen}\"")), "{trick}: {end:?}");
+            assert_eq!(
+                (end.total_tokens, provider.running_max()),
+                (300, 1),
+                "{trick}"
+            );
+            assert_eq!(
+                provider.prompts(),
+                ["call 0", "call 1", "call 2"],
+                "{trick}"
+            );
+        });
+    }
+    block_on(async {
+        // Calls made while another one is written down still come in the order of their numbers.
+        let (fleet, _) = ok_fleet(1);
+        let body = "const sly = { toJSON() { agent('inner'); return {} } }; \
+                    const got = tool('none', sly).catch((error) => error.code); \
+                    return [await got, await agent('outer')]";
+        let end = run(&fleet, body).await;
+        assert_eq!(
+            end.result.as_deref(),
+            Some(r#"["tool_refused","ok"]"#),
+            "{end:?}"
+        );
+    });
+}
+
+fn calls_that_wait_fill_no_memory_but_the_scripts_own() {
+    block_on(async {
+        let (fleet, provider) = ok_fleet(600_000);
+        let body = "const big = 'x'.repeat(900000); let refused = 0; \
+                    for (let n = 0; n < 40; n++) { \
+                    agent(big).catch((error) => { if (error.code === 'limit_exceeded') refused++ }); \
+                    await sleep(0) } await sleep(1); \
+                    const whole = await agent('x'.repeat(1048577)).catch((error) => error.code); \
+                    return [refused, whole]";
+        let end = run_request(&fleet, one_at_a_time(body, None)).await.0;
+        // One runs, and 18 fit into what may wait.
+        let (code, calls) = (end.code.as_deref(), provider.prompts().len());
+        assert_eq!((code, calls), (Some("all_agents_failed"), 1), "{end:?}");
+        assert_eq!(end.result.as_deref(), Some(r#"[21,"limit_exceeded"]"#));
     });
 }

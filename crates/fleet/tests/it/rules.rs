@@ -9,6 +9,7 @@ crate::runner::suite![
     a_second_wave_over_the_cap_never_starts,
     no_queued_agent_starts_once_the_cap_is_reached,
     failed_tries_count_against_the_cap,
+    no_repair_starts_once_the_cap_is_reached,
     zero_is_a_cap,
     a_script_that_handles_the_cap_itself_completes,
     one_failed_branch_leaves_the_others_alone,
@@ -91,6 +92,24 @@ fn failed_tries_count_against_the_cap() {
             (end.status, end.code.as_deref()),
             (FleetStatus::Failed, Some("budget_exceeded"))
         );
+    });
+}
+
+fn no_repair_starts_once_the_cap_is_reached() {
+    block_on(async {
+        let (fleet, provider) = scripted(|_| ScriptedReply::text("no object", 500));
+        let body = "return await agent('x', { max_tokens: 400, schema: { type: 'object' } })\
+                    .catch((error) => error.code)";
+        let end = capped(&fleet, 500, 8, body).await;
+        assert_eq!((provider.prompts().len(), end.total_tokens), (1, 500));
+        assert_eq!(
+            end.result.as_deref(),
+            Some("\"budget_exceeded\""),
+            "{end:?}"
+        );
+        let uncapped = run(&fleet, body).await;
+        assert_eq!(uncapped.total_tokens, 1_500, "{uncapped:?}");
+        assert_eq!(uncapped.result.as_deref(), Some("\"schema_mismatch\""));
     });
 }
 

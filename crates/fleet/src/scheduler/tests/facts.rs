@@ -329,3 +329,81 @@ fn the_list_of_failures_is_bounded() {
         crate::limits::FAILURES_MAX
     );
 }
+
+#[test]
+fn a_number_that_comes_twice_or_out_of_order_ends_the_run_and_loses_no_token() {
+    for numbers in [vec![2], vec![1], vec![4, 3], vec![3, 3], vec![0]] {
+        let mut run = scheduler(Some(1_000), 1);
+        run.step(at(1), agents(1..=2, 100));
+        let again = numbers.iter().map(|id| request(*id, CallKind::Agent, 1));
+        let outputs = run.step(at(2), Input::Requested(again.collect()));
+        assert_eq!(dispatched(&outputs), [0_u64; 0], "{numbers:?}");
+        assert!(outputs.contains(&Output::Abort(CallId(1))), "{outputs:?}");
+        assert_eq!(
+            run.step(at(3), agents(9..=9, 1)),
+            [],
+            "nothing starts any more"
+        );
+        let outputs = run.step(at(4), failed(1, Code::Cancelled, 70));
+        let end = summary(&outputs).unwrap();
+        assert_eq!(
+            (end.outcome, end.code.as_deref(), end.tokens),
+            (Outcome::Failed, Some("sandbox_lost"), 70)
+        );
+    }
+}
+
+#[test]
+fn what_calls_carry_is_bounded_one_by_one_and_while_they_wait() {
+    use crate::limits::{CALL_BYTES_MAX, WAITING_BYTES_MAX};
+    let large = |id, bytes| Request {
+        payload_bytes: bytes,
+        ..request(id, CallKind::Tool, 0)
+    };
+    let mut run = scheduler(None, 1);
+    let outputs = run.step(
+        at(1),
+        Input::Requested(vec![large(1, CALL_BYTES_MAX + 1), large(2, CALL_BYTES_MAX)]),
+    );
+    assert_eq!(delivered(&outputs), [(1, "limit_exceeded")]);
+    assert_eq!(dispatched(&outputs), [2], "what runs does not wait");
+    let room = WAITING_BYTES_MAX / CALL_BYTES_MAX;
+    let many = (3..3 + room + 1).map(|id| large(id, CALL_BYTES_MAX));
+    let outputs = run.step(at(2), Input::Requested(many.collect()));
+    assert_eq!(delivered(&outputs), [(3 + room, "limit_exceeded")]);
+    assert_eq!(dispatched(&run.step(at(3), done(2, 0))), [3]);
+    let next = 4 + room;
+    let outputs = run.step(
+        at(4),
+        Input::Requested(vec![large(next, CALL_BYTES_MAX), large(next + 1, 1)]),
+    );
+    assert_eq!(delivered(&outputs), [(next + 1, "limit_exceeded")]);
+}
+
+#[test]
+fn a_further_try_counts_like_a_call_and_stops_at_the_cap() {
+    let mut run = scheduler(Some(1_000), 2);
+    run.step(at(1), agents(1..=2, 300));
+    assert_eq!(run.another_try(CallId(1), 250, 300), Ok(()));
+    let refusal = run.another_try(CallId(2), 450, 300).unwrap_err();
+    assert_eq!(refusal.code, Code::BudgetExceeded, "550 and 450 count");
+    assert_eq!(
+        refusal.message,
+        "the run's token cap of 1000 is reached: 0 used, 1000 used or reserved by calls that run"
+    );
+    assert_eq!(run.another_try(CallId(1), 400, 300), Ok(()), "850 count");
+    assert!(run.another_try(CallId(7), 0, 0).is_err(), "no such call");
+    run.step(at(2), failed(2, Code::BudgetExceeded, 450));
+    run.step(at(3), done(1, 500));
+    assert_eq!(run.used_tokens(), 950);
+    assert_eq!(
+        dispatched(&run.step(at(4), agents(3..=3, 1))),
+        [3],
+        "nothing stays reserved"
+    );
+    run.step(at(5), Input::Cancel);
+    assert_eq!(
+        run.another_try(CallId(3), 0, 0).unwrap_err().code,
+        Code::Cancelled
+    );
+}

@@ -20,10 +20,24 @@ enum Happening {
         tokens: u16,
         fault: Option<Code>,
     },
+    /// A try ends without an answer, and its call would try again.
+    Again {
+        which: u16,
+        tokens: u16,
+        reserve: u16,
+    },
     Pass {
         ms: u16,
     },
     Cancel,
+}
+
+/// What a call in flight counts for: tokens of its finished tries, and the most of the one that
+/// runs.
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    used: u64,
+    reserve: u64,
 }
 
 fn happening() -> impl Strategy<Value = Happening> {
@@ -37,6 +51,8 @@ fn happening() -> impl Strategy<Value = Happening> {
             .prop_map(|(agents, tools, sleeps, reserve)| Happening::Ask { agents, tools, sleeps, reserve }),
         8 => (any::<u16>(), 0..800_u16, fault)
             .prop_map(|(which, tokens, fault)| Happening::Finish { which, tokens, fault }),
+        3 => (any::<u16>(), 0..800_u16, 0..500_u16)
+            .prop_map(|(which, tokens, reserve)| Happening::Again { which, tokens, reserve }),
         2 => (0..200_u16).prop_map(|ms| Happening::Pass { ms }),
         1 => Just(Happening::Cancel),
     ]
@@ -47,8 +63,11 @@ struct World {
     run: Scheduler,
     now: i64,
     next_id: u64,
-    /// Calls in flight and what they reserved.
-    in_flight: BTreeMap<u64, u64>,
+    in_flight: BTreeMap<u64, Counted>,
+    agents: BTreeSet<u64>,
+    reserve_max: u64,
+    /// Tokens of tries beyond what they had reserved: a model may write more than it was told.
+    excess: u64,
     reserves: BTreeMap<u64, u64>,
     asked: BTreeSet<u64>,
     answered: BTreeMap<u64, u32>,
@@ -68,6 +87,9 @@ impl World {
             now: 0,
             next_id: 0,
             in_flight: BTreeMap::new(),
+            agents: BTreeSet::new(),
+            reserve_max: 0,
+            excess: 0,
             reserves: BTreeMap::new(),
             asked: BTreeSet::new(),
             answered: BTreeMap::new(),
@@ -99,6 +121,7 @@ impl World {
                     .map(|kind| {
                         self.next_id += 1;
                         let reserve = if kind == CallKind::Agent {
+                            self.agents.insert(self.next_id);
                             u64::from(*reserve)
                         } else {
                             0
@@ -119,22 +142,19 @@ impl World {
                 let Some(id) = ids.get(usize::from(*which) % ids.len().max(1)).copied() else {
                     return;
                 };
-                // A call stays within what it reserved.
-                let tokens = u64::from(*tokens).min(self.reserves[&id]);
-                self.used += tokens;
-                self.in_flight.remove(&id);
-                let outcome = match fault {
-                    Some(code) => Err(Fault::new(*code, "no")),
-                    None => Ok("1".to_owned()),
-                };
-                self.input(Input::Completed(
-                    CallId(id),
-                    Settled {
-                        outcome,
-                        tokens,
-                        cost: None,
-                    },
-                ));
+                let agent = self.agents.contains(&id);
+                self.finish(id, if agent { u64::from(*tokens) } else { 0 }, *fault);
+            }
+            Happening::Again {
+                which,
+                tokens,
+                reserve,
+            } => {
+                let mut ids: Vec<u64> = self.in_flight.keys().copied().collect();
+                ids.retain(|id| self.agents.contains(id));
+                if let Some(id) = ids.get(usize::from(*which) % ids.len().max(1)).copied() {
+                    self.again(id, u64::from(*tokens), u64::from(*reserve));
+                }
             }
             Happening::Pass { ms } => {
                 self.now += i64::from(*ms);
@@ -145,6 +165,50 @@ impl World {
                 self.cancelled = true;
             }
         }
+    }
+
+    /// Ends a call whose last try used `tokens`.
+    fn finish(&mut self, id: u64, tokens: u64, fault: Option<Code>) {
+        let counted = self.in_flight.remove(&id).unwrap();
+        self.excess += tokens.saturating_sub(counted.reserve);
+        let tokens = counted.used + tokens;
+        self.used += tokens;
+        let outcome = match fault {
+            Some(code) => Err(Fault::new(code, "no")),
+            None => Ok("1".to_owned()),
+        };
+        let settled = Settled {
+            outcome,
+            tokens,
+            cost: None,
+        };
+        self.input(Input::Completed(CallId(id), settled));
+    }
+
+    fn again(&mut self, id: u64, tokens: u64, reserve: u64) {
+        let counted = self.in_flight[&id];
+        let used = counted.used + tokens;
+        self.excess += tokens.saturating_sub(counted.reserve);
+        self.in_flight.insert(id, Counted { used, reserve: 0 });
+        let below_cap = self.limits.tokens.is_none_or(|cap| self.counted() < cap);
+        let allowed = self.run.another_try(CallId(id), used, reserve).is_ok();
+        assert_eq!(
+            allowed,
+            below_cap && !self.cancelled,
+            "tries start like calls"
+        );
+        if allowed {
+            self.reserve_max = self.reserve_max.max(reserve);
+            self.in_flight.insert(id, Counted { used, reserve });
+        } else {
+            self.finish(id, 0, Some(Code::BudgetExceeded));
+        }
+    }
+
+    /// Everything that counts against the cap at this moment.
+    fn counted(&self) -> u64 {
+        let in_flight = self.in_flight.values();
+        self.used + in_flight.map(|call| call.used + call.reserve).sum::<u64>()
     }
 
     fn input(&mut self, input: Input) {
@@ -198,13 +262,13 @@ impl World {
         );
         assert!(!self.cancelled, "nothing starts after a cancel");
         let reserve = self.reserves[&id];
-        if reserve > 0
+        if self.agents.contains(&id)
             && let Some(cap) = self.limits.tokens
         {
-            let reserved: u64 = self.in_flight.values().sum();
-            assert!(self.used + reserved < cap, "no agent starts at the cap");
+            assert!(self.counted() < cap, "no agent starts at the cap");
         }
-        self.in_flight.insert(id, reserve);
+        self.reserve_max = self.reserve_max.max(reserve);
+        self.in_flight.insert(id, Counted { used: 0, reserve });
         self.dispatch_order.push(id);
         let width = usize::try_from(self.limits.max_concurrency).unwrap();
         assert!(self.in_flight.len() <= width, "the gate is never too wide");
@@ -215,8 +279,7 @@ impl World {
         self.now += 1_000;
         self.input(Input::Tick);
         while let Some(id) = self.in_flight.keys().next().copied() {
-            self.in_flight.remove(&id);
-            self.input(done(id, 0));
+            self.finish(id, 0, None);
         }
         let answered: BTreeSet<u64> = self.answered.keys().copied().collect();
         assert_eq!(answered, self.asked, "every request is answered");
@@ -226,10 +289,9 @@ impl World {
         );
         assert!(self.dispatch_order.is_sorted(), "first come, first served");
         if let Some(cap) = self.limits.tokens {
-            let last = self.reserves.values().max().copied().unwrap_or(0);
             assert!(
-                self.used <= cap + last,
-                "the overshoot is less than one reservation"
+                self.used <= cap + self.reserve_max + self.excess,
+                "the overshoot is less than one reservation and what models wrote beyond theirs"
             );
         }
         self.input(returned());
