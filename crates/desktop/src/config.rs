@@ -14,6 +14,11 @@ use callboard_relay::Output;
 pub struct DesktopConfig {
     /// The data folder; created when it does not exist.
     pub data_dir: PathBuf,
+    /// Folders with secrets of this product: no Graph reads below them, whatever is granted. The
+    /// data folder is always one of them.
+    pub private_dirs: Vec<PathBuf>,
+    /// Folders inside private ones that can be granted all the same.
+    pub open_dirs: Vec<PathBuf>,
     /// The hub, such as `https://hub.example.org`.
     pub hub_url: String,
     /// The device token.
@@ -43,6 +48,8 @@ impl DesktopConfig {
     /// A desktop with the published intervals, one slot, no model provider and the wake-up on.
     pub fn new(data_dir: PathBuf, hub_url: String, token: String, launcher: Launcher) -> Self {
         Self {
+            private_dirs: vec![data_dir.clone()],
+            open_dirs: Vec::new(),
             data_dir,
             hub_url,
             token,

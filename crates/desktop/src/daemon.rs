@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use callboard_ambient::{Clock, Entropy};
-use callboard_domain::{CommandId, ExecutionId, FinalStatus};
+use callboard_domain::{CommandId, ExecutionId, FinalStatus, Timestamp};
 use callboard_fleet::Finished;
 use callboard_relay::{
     Answer, CallId, Draw, Failure, HubState, Input, Now, Outcome, Output, Relay,
@@ -19,6 +19,7 @@ use tokio::task::AbortHandle;
 use crate::control::Response;
 use crate::database::{Database, DiskView, Record};
 use crate::engine::{self, Engine};
+use crate::folder::Privacy;
 use crate::hub_client::HubClient;
 use crate::operations::Operation;
 use crate::report::hub_text;
@@ -28,6 +29,9 @@ use crate::{Activity, Step};
 const LOOK_MS: u64 = 1_000;
 /// Longest that stopped work is waited for once the grace is over.
 const STOP_MS: u64 = 10_000;
+
+/// The history is tidied at the start, and then once a day.
+const TIDY_INTERVAL_MS: u64 = 24 * 3_600_000;
 
 /// What the thread is told.
 pub(crate) enum Message {
@@ -66,6 +70,7 @@ impl Message {
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     pub(crate) data_dir: PathBuf,
+    pub(crate) privacy: Privacy,
     pub(crate) hub_url: String,
     pub(crate) worker_id: String,
     pub(crate) poll_only: bool,
@@ -96,6 +101,9 @@ pub(crate) struct Daemon {
     /// Runs that the owner started here.
     pub(crate) local_runs: BTreeMap<ExecutionId, LocalRun>,
     pub(crate) announced: Announced,
+    /// Nothing new begins any more.
+    pub(crate) is_stopping: bool,
+    pub(crate) tidied_at: Timestamp,
 }
 
 /// A run that the owner started here.
@@ -144,6 +152,7 @@ impl Draw for Chance<'_> {
 impl Daemon {
     /// Works until it is told to stop and everything is as settled as it can be.
     pub(crate) fn run(mut self) {
+        self.recover_local_runs();
         self.tidy();
         self.feed(Input::Boot);
         let mut stopping = None;
@@ -155,6 +164,7 @@ impl Daemon {
                         until_ms: now_ms + self.facts.shutdown_grace_ms,
                         grace_is_over: false,
                     });
+                    self.is_stopping = true;
                     self.feed(Input::Drain);
                 }
                 Some(Message::Abandon) => return,
@@ -162,6 +172,7 @@ impl Daemon {
                 None => self.feed(Input::Tick),
             }
             self.record_local_ends();
+            self.tidy_if_due();
             if let Some(stopping) = &mut stopping
                 && self.has_stopped(stopping)
             {
@@ -318,12 +329,28 @@ impl Daemon {
         self.announced.disk = reason.is_some();
     }
 
-    /// Rows that a crash left behind, and rows that nobody needs any more.
-    fn tidy(&self) {
+    /// Rows that a crash left behind.
+    fn recover_local_runs(&self) {
         let now_ms = self.clock.now().as_millis();
+        if let Err(error) = self.database.fail_cut_off_local_runs(now_ms) {
+            tracing::warn!(%error, "runs that were cut off could not be ended");
+        }
+    }
+
+    /// By the wall clock, since a desktop may sleep for most of its life.
+    fn tidy_if_due(&mut self) {
+        let since_ms = self.clock.now().millis_since(self.tidied_at);
+        if since_ms >= TIDY_INTERVAL_MS {
+            self.tidy();
+        }
+    }
+
+    /// Rows that nobody needs any more.
+    fn tidy(&mut self) {
+        self.tidied_at = self.clock.now();
         let steps = [
-            self.database.fail_cut_off_local_runs(now_ms),
-            self.database.forget_old_commands(now_ms),
+            self.database
+                .forget_old_commands(self.tidied_at.as_millis()),
             self.database.prune_history(),
         ];
         for error in steps.into_iter().filter_map(Result::err) {

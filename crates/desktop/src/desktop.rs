@@ -18,7 +18,7 @@ use crate::control::{self, Control, Socket};
 use crate::daemon::{Announced, Daemon, Facts, Message};
 use crate::database::{self, Database, OpenFailure};
 use crate::engine::{Engine, Parts};
-use crate::folder::{self, FolderLock};
+use crate::folder::{self, FolderLock, Privacy};
 use crate::hub_client::HubClient;
 use crate::{Activity, DesktopConfig, OpenError, RunError};
 
@@ -64,25 +64,19 @@ impl Desktop {
             path: config.data_dir.clone(),
             reason: "its worker id is not a UUID".to_owned(),
         })?;
+        let tidied_at = clock.now();
+        let privacy = Privacy::new(&config.data_dir, &config.private_dirs, &config.open_dirs);
+        let tools = Tools::new(folders.into_iter().map(Into::into).collect())
+            .denying(privacy.private.clone(), privacy.open.clone());
         let hub = HubClient::new(&config.hub_url, &config.token, worker)?;
         let socket = control::listen(&config.data_dir)?;
 
         // Never full: its senders are calls, runs and control connections, and all are bounded.
         let (messages, inbox) = mpsc::channel();
         let (activity, _) = broadcast::channel(ACTIVITY_MAX);
-        let checker = Fleet::new(
-            config.launcher.clone(),
-            Agents::none(),
-            Tools::new(Vec::new()),
-            clock.clone(),
-        );
+        let checker = checker(&config, clock.clone());
         let control = Control::new(messages.clone(), activity.clone(), checker);
-        let relay = Relay::new(Config {
-            wake_up: !config.poll_only,
-            slots: config.slots,
-            sync_interval_ms: config.sync_interval_ms.max(1),
-            control_interval_ms: config.control_interval_ms.max(1),
-        });
+        let relay = Relay::new(relay_config(&config));
         let parts = Parts {
             launcher: config.launcher,
             agents: config.agents,
@@ -95,6 +89,7 @@ impl Desktop {
         let daemon = Daemon {
             facts: Facts {
                 data_dir: config.data_dir,
+                privacy,
                 hub_url: config.hub_url,
                 worker_id,
                 poll_only: config.poll_only,
@@ -107,7 +102,7 @@ impl Desktop {
             clock,
             entropy,
             hub,
-            engine: Engine::new(parts, folders.into_iter().map(Into::into).collect()),
+            engine: Engine::new(parts, tools),
             handle: Handle::current(),
             inbox,
             messages,
@@ -118,6 +113,8 @@ impl Desktop {
             records: BTreeMap::new(),
             local_runs: BTreeMap::new(),
             announced: Announced::default(),
+            is_stopping: false,
+            tidied_at,
         };
         Ok(Self {
             daemon,
@@ -178,6 +175,21 @@ impl Desktop {
         // It has nothing to say.
         drop(serving.await);
         outcome.map_err(|_| RunError::Crashed)
+    }
+}
+
+/// Looks at sources; runs nothing.
+fn checker(config: &DesktopConfig, clock: Clock) -> Fleet {
+    let tools = Tools::new(Vec::new());
+    Fleet::new(config.launcher.clone(), Agents::none(), tools, clock)
+}
+
+fn relay_config(config: &DesktopConfig) -> Config {
+    Config {
+        wake_up: !config.poll_only,
+        slots: config.slots,
+        sync_interval_ms: config.sync_interval_ms.max(1),
+        control_interval_ms: config.control_interval_ms.max(1),
     }
 }
 

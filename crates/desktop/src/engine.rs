@@ -24,10 +24,8 @@ const LINES_MAX: usize = 500;
 /// Starts runs and remembers those that last.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    launcher: Launcher,
-    agents: Agents,
     limits: Limits,
-    clock: Clock,
+    tools: Tools,
     fleet: Fleet,
     handle: Handle,
     messages: std_mpsc::Sender<Message>,
@@ -72,7 +70,7 @@ pub(crate) struct Parts {
 }
 
 impl Engine {
-    pub(crate) fn new(parts: Parts, folders: Vec<PathBuf>) -> Self {
+    pub(crate) fn new(parts: Parts, tools: Tools) -> Self {
         let Parts {
             launcher,
             agents,
@@ -82,18 +80,10 @@ impl Engine {
             messages,
             activity,
         } = parts;
-        let fleet = Fleet::new(
-            launcher.clone(),
-            agents.clone(),
-            Tools::new(folders),
-            clock.clone(),
-        );
         Self {
-            launcher,
-            agents,
             limits,
-            clock,
-            fleet,
+            fleet: Fleet::new(launcher, agents, tools.clone(), clock),
+            tools,
             handle,
             messages,
             activity,
@@ -101,14 +91,9 @@ impl Engine {
         }
     }
 
-    /// Changes the granted folders, for runs that begin from now on.
-    pub(crate) fn grant(&mut self, folders: Vec<PathBuf>) {
-        self.fleet = Fleet::new(
-            self.launcher.clone(),
-            self.agents.clone(),
-            Tools::new(folders),
-            self.clock.clone(),
-        );
+    /// Changes the granted folders, for runs under way too.
+    pub(crate) fn grant(&self, folders: Vec<PathBuf>) {
+        self.tools.set_folders(folders);
     }
 
     /// Begins a run. Its end arrives as [`Message::Finished`], exactly once.

@@ -54,6 +54,40 @@ pub(crate) fn take(path: &Path) -> Result<FolderLock, OpenError> {
     }
 }
 
+/// What this product keeps to itself, whatever folders are granted. All paths are real ones.
+#[derive(Debug, Clone)]
+pub(crate) struct Privacy {
+    pub(crate) private: Vec<PathBuf>,
+    pub(crate) open: Vec<PathBuf>,
+}
+
+impl Privacy {
+    /// The data folder is there already.
+    pub(crate) fn new(data_dir: &Path, private: &[PathBuf], open: &[PathBuf]) -> Self {
+        let data_dir = real_path(data_dir);
+        let private = private.iter().map(|path| real_path(path));
+        Self {
+            private: private.chain([data_dir]).collect(),
+            open: open.iter().map(|path| real_path(path)).collect(),
+        }
+    }
+
+    /// Whether a real path is to be read by nobody.
+    pub(crate) fn covers(&self, real: &Path) -> bool {
+        let below = |folders: &[PathBuf]| folders.iter().any(|folder| real.starts_with(folder));
+        below(&self.private) && !below(&self.open)
+    }
+}
+
+/// The real path also of what is made later in a folder that is there.
+fn real_path(path: &Path) -> PathBuf {
+    let real = path.canonicalize().ok().or_else(|| {
+        let parent = path.parent()?.canonicalize().ok()?;
+        Some(parent.join(path.file_name()?))
+    });
+    real.unwrap_or_else(|| path.to_owned())
+}
+
 fn write_process(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
     file.seek(SeekFrom::Start(0))?;

@@ -7,7 +7,7 @@ use callboard_domain::{CommandId, WorkerId};
 use callboard_relay::{Answer, Failure};
 use callboard_wire::relay::{ControlRequest, StartRequest, SyncRequest, WaitRequest};
 use callboard_wire::{Problem, WORKER_HEADER};
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Method, Response, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -148,7 +148,7 @@ impl HubClient {
     async fn send(&self, request: reqwest::RequestBuilder) -> Result<Vec<u8>, Failure> {
         let response = request.send().await.map_err(|error| self.silent(&error))?;
         let status = response.status();
-        let retry_after_ms = retry_after_ms(&response);
+        let retry_after_ms = retry_after_ms(response.headers());
         let body = match body_of(response).await {
             Ok(body) => body,
             Err(BodyError::Cut(error)) => return Err(self.silent(&error)),
@@ -222,9 +222,17 @@ fn innermost(error: &reqwest::Error) -> String {
     innermost.to_string()
 }
 
-fn retry_after_ms(response: &Response) -> Option<u64> {
-    let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?;
-    seconds.trim().parse::<u64>().ok()?.checked_mul(1_000)
+/// Seconds, or a date: then counted from the answer's own, so that no clock here has to be right.
+fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
+    let text = |name| Some(headers.get(name)?.to_str().ok()?.trim());
+    let wanted = text(RETRY_AFTER)?;
+    if let Ok(seconds) = wanted.parse::<u64>() {
+        return Some(seconds.saturating_mul(1_000));
+    }
+    let until = httpdate::parse_http_date(wanted).ok()?;
+    let sent = httpdate::parse_http_date(text(DATE)?).ok()?;
+    let wait = until.duration_since(sent).unwrap_or_default();
+    u64::try_from(wait.as_millis()).ok()
 }
 
 enum BodyError {
@@ -273,6 +281,27 @@ mod tests {
         let client = HubClient::new("https://example.org/hub", "cb_1", WORKER).unwrap();
         let url = client.url("api/v1/desktop").unwrap();
         assert_eq!(url.as_str(), "https://example.org/hub/api/v1/desktop");
+    }
+
+    #[test]
+    fn retry_after_is_read_in_seconds_and_as_a_date() {
+        let read = |retry_after: &'static str, date: Option<&'static str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(retry_after));
+            if let Some(date) = date {
+                headers.insert(DATE, HeaderValue::from_static(date));
+            }
+            retry_after_ms(&headers)
+        };
+        let noon = Some("Fri, 27 Nov 2026 12:00:00 GMT");
+        assert_eq!(read(" 30 ", None), Some(30_000));
+        assert_eq!(read("18446744073709551615", None), Some(u64::MAX));
+        assert_eq!(read("Fri, 27 Nov 2026 12:01:30 GMT", noon), Some(90_000));
+        assert_eq!(read("Fri, 27 Nov 2026 11:00:00 GMT", noon), Some(0));
+        assert_eq!(read("Fri, 27 Nov 2026 12:01:30 GMT", None), None);
+        assert_eq!(read("soon", noon), None);
+        assert_eq!(read("-1", noon), None);
+        assert_eq!(retry_after_ms(&HeaderMap::new()), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the owner can do, performed by the thread that owns the data.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use callboard_domain::limits::{DESCRIPTION_UTF16_MAX, NAME_UTF16_MAX, SLUG_CHARS_MAX};
 use callboard_domain::{ExecutionId, cut_utf16};
@@ -185,6 +185,9 @@ impl Daemon {
 
     /// A run by hand goes the same way as one from outside, but for the hub.
     fn run_graph(&mut self, slug: &str, arguments: Option<String>) -> Answer {
+        if self.is_stopping {
+            return Err(Refused::new("the desktop is stopping"));
+        }
         let graph = self.graph_called(slug)?;
         if self.local_runs.len() >= LOCAL_RUNS_MAX {
             let message = format!("{LOCAL_RUNS_MAX} runs that were started here are under way");
@@ -257,6 +260,10 @@ impl Daemon {
         let Some(real) = real.to_str().filter(|_| real.is_dir()) else {
             return Err(Refused::new(format!("\"{path}\" is not a folder")));
         };
+        if self.facts.privacy.covers(Path::new(real)) {
+            let message = format!("\"{path}\" belongs to callboard itself and holds its secrets");
+            return Err(Refused::new(message).hint("grant another folder"));
+        }
         let now_ms = self.clock.now().as_millis();
         self.database.grant_folder(real, now_ms)?;
         self.folders_changed()

@@ -12,12 +12,12 @@ use crate::control::{
     Response, RunDetail, RunSummary, StatusReport,
 };
 use crate::daemon::Daemon;
-use crate::database::{ExecutionRow, GraphRow, OutboxRow};
+use crate::database::{GraphRow, OutboxRow, RunRow};
 
 /// Most runs in one list.
 const RUNS_MAX: usize = 1_000;
-/// Shortest beginning of an id that names a run.
-const PREFIX_CHARS_MIN: usize = 4;
+/// Shortest beginning or end of an id that names a run.
+const PART_CHARS_MIN: usize = 4;
 
 type Answer = Result<Response, Refused>;
 
@@ -160,30 +160,37 @@ impl Daemon {
         let limit = limit.min(RUNS_MAX);
         let names = self.project_names()?;
         let outbox = self.database.outbox_rows()?;
-        let rows = self.database.executions(limit)?;
+        let owed: BTreeMap<_, _> = outbox.iter().map(|row| (row.command_id, row)).collect();
+        let rows = self.database.runs(limit)?;
         let unbegun = outbox.iter().rev().filter(|row| row.execution_id.is_none());
         let mut runs: Vec<_> = unbegun.map(unbegun_summary).collect();
-        runs.extend(rows.iter().map(|row| summary(row, &names, &outbox)));
+        runs.extend(rows.iter().map(|row| {
+            let owed = row.command_id.and_then(|id| owed.get(&id).copied());
+            summary(row, &names, owed)
+        }));
         runs.sort_by(|a, b| b.started_at.cmp(&a.started_at));
         runs.truncate(limit);
         Ok(Response::Runs(runs))
     }
 
     pub(crate) fn run_show(&self, id: &str) -> Answer {
-        let row = self.run_called(id)?;
-        let live = self.engine.live(row.execution_id);
+        let run = self.run_called(id)?;
+        let row = self.database.execution(run.execution_id)?;
         let names = self.project_names()?;
-        let outbox = self.database.outbox_rows()?;
-        let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
-        let (phases, logs, progress) = match live {
+        let owed = match run.command_id {
+            Some(id) => self.database.outbox_row(id)?,
+            None => None,
+        };
+        let raw = |text: String| RawValue::from_string(text).ok();
+        let (phases, logs, progress) = match self.engine.live(run.execution_id) {
             Some(live) => (live.phases, live.logs, live.progress),
-            None => (row.phases.clone(), row.logs.clone(), None),
+            None => (row.phases, row.logs, None),
         };
         Ok(Response::Run(Box::new(RunDetail {
-            summary: summary(&row, &names, &outbox),
-            channel: row.channel.clone(),
-            arguments: raw(&row.arguments),
-            result: row.result.as_deref().and_then(raw),
+            summary: summary(&run, &names, owed.as_ref()),
+            channel: row.channel,
+            arguments: raw(row.arguments),
+            result: row.result.and_then(raw),
             reported_cost: row.reported_cost,
             phase: phases.last().cloned(),
             progress,
@@ -192,22 +199,25 @@ impl Daemon {
         })))
     }
 
-    /// A run by its execution or command, or by the beginning of either.
-    pub(crate) fn run_called(&self, id: &str) -> Result<ExecutionRow, Refused> {
+    /// A run by its execution or command, or by the beginning or end of either: ids of one day
+    /// begin alike, so an end is what is shown where there is little room.
+    pub(crate) fn run_called(&self, id: &str) -> Result<RunRow, Refused> {
         let id = id.to_ascii_lowercase();
         let shown = callboard_domain::cut_utf16(&id, 100);
-        if let Some(row) = self.database.execution(&id)? {
+        if let Some(row) = self.database.run(&id)? {
             return Ok(row);
         }
-        let mut rows = if id.len() < PREFIX_CHARS_MIN {
+        let mut rows = if id.len() < PART_CHARS_MIN {
             Vec::new()
         } else {
-            self.database.executions_like(&id)?
+            self.database.runs_like(&id)?
         };
         match (rows.pop(), rows.is_empty()) {
             (Some(row), true) => Ok(row),
-            (Some(_), false) => Err(Refused::new(format!("several runs begin with \"{shown}\""))
-                .hint("give more of the id, see `callboard runs list`")),
+            (Some(_), false) => {
+                let message = format!("several runs begin or end with \"{shown}\"");
+                Err(Refused::new(message).hint("give more of the id, see `callboard runs list`"))
+            }
             (None, _) => Err(Refused::new(format!("no run here has the id \"{shown}\""))
                 .hint("see `callboard runs list`")),
         }
@@ -215,13 +225,10 @@ impl Daemon {
 }
 
 fn summary(
-    row: &ExecutionRow,
+    row: &RunRow,
     names: &BTreeMap<ProjectId, String>,
-    outbox: &[OutboxRow],
+    owed: Option<&OutboxRow>,
 ) -> RunSummary {
-    let owed = outbox
-        .iter()
-        .find(|owed| Some(owed.command_id) == row.command_id);
     let duration_ms = row
         .finished_at_ms
         .map(|finished_ms| u64::try_from(finished_ms - row.started_at_ms).unwrap_or(0));

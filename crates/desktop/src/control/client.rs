@@ -2,13 +2,18 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::timeout;
 
 use super::{Request, Response};
 use crate::{Activity, folder};
+
+/// Longest that one answer is waited for: far more than a full disk or a long history takes.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why there is no desktop to talk to.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +53,12 @@ pub enum CallError {
     /// The desktop ended the connection.
     #[error("the desktop stopped before it answered")]
     Ended,
+    /// It runs and does not answer.
+    #[error("the desktop runs but gave no answer within {} s", ANSWER_TIMEOUT.as_secs())]
+    TimedOut,
+    /// The desktop does not let this one watch.
+    #[error("{0}")]
+    Refused(String),
     /// The connection broke.
     #[error("the connection to the desktop broke: {0}")]
     Broken(#[from] io::Error),
@@ -61,6 +72,9 @@ pub enum CallError {
 pub struct Client {
     answers: Lines<BufReader<OwnedReadHalf>>,
     requests: OwnedWriteHalf,
+    patience: Duration,
+    /// An answer is owed that nobody waits for any more.
+    owes_answer: bool,
 }
 
 impl Client {
@@ -80,7 +94,12 @@ impl Client {
             Ok(stream) => {
                 let (answers, requests) = stream.into_split();
                 let answers = BufReader::new(answers).lines();
-                Ok(Self { answers, requests })
+                Ok(Self {
+                    answers,
+                    requests,
+                    patience: ANSWER_TIMEOUT,
+                    owes_answer: false,
+                })
             }
             Err(error) if nothing_listens(&error) => Err(ConnectError::NotRunning { data_dir }),
             Err(error) => Err(unusable(error.to_string())),
@@ -90,19 +109,32 @@ impl Client {
     /// Asks one thing. A refusal is an answer: [`Response::Refused`].
     ///
     /// # Errors
-    /// No answer, or none that can be read.
+    /// No answer, or none that can be read. After [`CallError::TimedOut`] this connection is of no
+    /// more use.
     pub async fn call(&mut self, request: &Request) -> Result<Response, CallError> {
-        self.send(request).await?;
-        self.receive().await?.ok_or(CallError::Ended)
+        if std::mem::replace(&mut self.owes_answer, true) {
+            return Err(CallError::TimedOut);
+        }
+        let patience = self.patience;
+        let asked = async {
+            self.send(request).await?;
+            self.receive().await?.ok_or(CallError::Ended)
+        };
+        let answer = timeout(patience, asked).await;
+        let answer = answer.map_err(|_| CallError::TimedOut)?;
+        self.owes_answer = false;
+        answer
     }
 
     /// Watches what happens from now on.
     ///
     /// # Errors
-    /// The connection broke.
+    /// The connection broke, or too many watch already.
     pub async fn watch(mut self) -> Result<Watch, CallError> {
         // The answer comes when the desktop listens, so that nothing after it is missed.
-        self.call(&Request::Watch).await?;
+        if let Response::Refused(refused) = self.call(&Request::Watch).await? {
+            return Err(CallError::Refused(refused.message));
+        }
         Ok(Watch { client: self })
     }
 
@@ -146,6 +178,28 @@ impl Watch {
             if let Response::Activity(activity) = response {
                 return Ok(Some(activity));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_desktop_that_never_answers_is_not_waited_for_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder::socket_path(folder.path()).unwrap();
+        // It takes connections and answers nothing.
+        let _frozen = tokio::net::UnixListener::bind(path).unwrap();
+        let mut client = Client::connect(folder.path()).await.unwrap();
+        client.patience = Duration::from_millis(20);
+        for _ in 0..2 {
+            let error = client.call(&Request::Status).await.unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                "the desktop runs but gave no answer within 30 s"
+            );
         }
     }
 }

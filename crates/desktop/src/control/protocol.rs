@@ -86,12 +86,12 @@ pub enum Request {
     },
     /// One run with its result. Answered by [`Response::Run`].
     RunShow {
-        /// Its execution or command, or the beginning of either.
+        /// Its execution or command, or the beginning or end of either.
         id: String,
     },
     /// Stop a run. Answered by [`Response::Done`] once the engine was told.
     RunCancel {
-        /// Its execution or command, or the beginning of either.
+        /// Its execution or command, or the beginning or end of either.
         id: String,
     },
     /// Everything that happens from now on, until the connection ends. Answered by many

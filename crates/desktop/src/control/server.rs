@@ -4,13 +4,15 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use callboard_domain::limits::SCRIPT_BYTES_MAX;
 use callboard_fleet::Fleet;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::unix::OwnedWriteHalf;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Semaphore, broadcast, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, oneshot};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::{Refused, Request, Response};
@@ -20,8 +22,13 @@ use crate::{Activity, OpenError, folder};
 
 /// Longest request line: a script in which each byte is escaped, and room for the rest.
 const REQUEST_BYTES_MAX: usize = 6 * SCRIPT_BYTES_MAX + 64 * 1024;
-/// Connections at a time; further ones wait.
+/// Connections that ask, at a time; further ones wait.
 const CONNECTIONS_MAX: usize = 64;
+/// Connections that watch, at a time; further ones are refused. They stay for hours, so they take
+/// nothing from those that ask.
+const WATCHERS_MAX: usize = 64;
+/// Longest that the other end may leave a connection idle, or an answer unread.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Asks a desktop of the same process. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -180,6 +187,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
 /// Answers until `stop`.
 pub(crate) async fn serve(socket: Socket, control: Control, stop: CancellationToken) {
     let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let watchers = Arc::new(Semaphore::new(WATCHERS_MAX));
     loop {
         let Ok(permit) = Arc::clone(&connections).acquire_owned().await else {
             return;
@@ -196,14 +204,18 @@ pub(crate) async fn serve(socket: Socket, control: Control, stop: CancellationTo
                 continue;
             }
         };
-        let control = control.clone();
+        let visit = Visit {
+            control: control.clone(),
+            permit,
+            watchers: Arc::clone(&watchers),
+            patience: PATIENCE,
+        };
         let stop = stop.clone();
         tokio::spawn(async move {
-            let _permit = permit;
             let ended = tokio::select! {
                 biased;
                 () = stop.cancelled() => Ok(()),
-                ended = converse(stream, control) => ended,
+                ended = converse(stream, visit) => ended,
             };
             if let Err(error) = ended {
                 tracing::debug!(%error, "a control connection ended");
@@ -212,46 +224,153 @@ pub(crate) async fn serve(socket: Socket, control: Control, stop: CancellationTo
     }
 }
 
-async fn converse(stream: UnixStream, control: Control) -> io::Result<()> {
-    let (requests, mut answers) = stream.into_split();
+/// One connection, and what it holds.
+#[derive(Debug)]
+struct Visit {
+    control: Control,
+    /// Among those that ask.
+    permit: OwnedSemaphorePermit,
+    watchers: Arc<Semaphore>,
+    patience: Duration,
+}
+
+async fn converse(stream: UnixStream, visit: Visit) -> io::Result<()> {
+    let (requests, answers) = stream.into_split();
     let mut requests = BufReader::new(requests);
+    let mut answers = Answers {
+        stream: answers,
+        patience: visit.patience,
+    };
     loop {
         let mut line = Vec::new();
         let limit = u64::try_from(REQUEST_BYTES_MAX).unwrap_or(u64::MAX);
         let mut bounded = (&mut requests).take(limit);
-        if bounded.read_until(b'\n', &mut line).await? == 0 {
+        let read = timeout(visit.patience, bounded.read_until(b'\n', &mut line));
+        if read.await?? == 0 {
             return Ok(());
         }
         if line.last() != Some(&b'\n') && line.len() >= REQUEST_BYTES_MAX {
             let refused = Refused::new(format!("a request has at most {REQUEST_BYTES_MAX} bytes"));
-            return answer(&mut answers, &refused.into()).await;
+            return answers.send(&refused.into()).await;
         }
         let response = match serde_json::from_slice(&line) {
-            Ok(Request::Watch) => return watch(answers, control.activity()).await,
-            Ok(request) => Box::pin(control.call(request)).await,
+            Ok(Request::Watch) => match Arc::clone(&visit.watchers).try_acquire_owned() {
+                Ok(_watching) => {
+                    drop(visit.permit);
+                    return watch(requests, answers, visit.control.activity()).await;
+                }
+                Err(_) => too_many_watchers(),
+            },
+            Ok(request) => Box::pin(visit.control.call(request)).await,
             Err(error) => Refused::new(format!("the request cannot be read: {error}")).into(),
         };
-        answer(&mut answers, &response).await?;
+        answers.send(&response).await?;
     }
 }
 
+fn too_many_watchers() -> Response {
+    let message = format!("{WATCHERS_MAX} others watch this desktop already");
+    Refused::new(message).hint("end one of them").into()
+}
+
+/// Tells what happens until the other end is gone, which is seen at once also while nothing
+/// happens.
 async fn watch(
-    mut answers: OwnedWriteHalf,
+    mut requests: BufReader<OwnedReadHalf>,
+    mut answers: Answers,
     mut activity: broadcast::Receiver<Activity>,
 ) -> io::Result<()> {
-    answer(&mut answers, &Response::Done).await?;
+    answers.send(&Response::Done).await?;
+    let mut ignored = [0; 256];
     loop {
-        match activity.recv().await {
-            Ok(event) => answer(&mut answers, &Response::Activity(event)).await?,
-            // A slow watcher misses events rather than holding up the desktop.
-            Err(broadcast::error::RecvError::Lagged(_)) => {}
-            Err(broadcast::error::RecvError::Closed) => return Ok(()),
+        tokio::select! {
+            biased;
+            event = activity.recv() => match event {
+                Ok(event) => answers.send(&Response::Activity(event)).await?,
+                // A slow watcher misses events rather than holding up the desktop.
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => return Ok(()),
+            },
+            read = requests.read(&mut ignored) => if read? == 0 {
+                return Ok(());
+            },
         }
     }
 }
 
-async fn answer(answers: &mut OwnedWriteHalf, response: &Response) -> io::Result<()> {
-    let mut line = serde_json::to_vec(response)?;
-    line.push(b'\n');
-    answers.write_all(&line).await
+/// The way back to the other end.
+#[derive(Debug)]
+struct Answers {
+    stream: OwnedWriteHalf,
+    patience: Duration,
+}
+
+impl Answers {
+    async fn send(&mut self, response: &Response) -> io::Result<()> {
+        let mut line = serde_json::to_vec(response)?;
+        line.push(b'\n');
+        timeout(self.patience, self.stream.write_all(&line)).await?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_agents::{Agents, Tools};
+    use callboard_ambient::Clock;
+    use callboard_fleet::Launcher;
+
+    use super::*;
+
+    fn visit(connections: &Arc<Semaphore>) -> Visit {
+        let (messages, _) = mpsc::channel();
+        let (activity, _) = broadcast::channel(1);
+        let launcher = Launcher {
+            program: "/bin/false".into(),
+            arguments: Vec::new(),
+        };
+        let tools = Tools::new(Vec::new());
+        let checker = Fleet::new(launcher, Agents::none(), tools, Clock::system());
+        Visit {
+            control: Control::new(messages, activity, checker),
+            permit: Arc::clone(connections).try_acquire_owned().unwrap(),
+            watchers: Arc::new(Semaphore::new(1)),
+            patience: Duration::from_millis(20),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_says_nothing_gives_its_place_back() {
+        let connections = Arc::new(Semaphore::new(1));
+        let (_silent, served) = UnixStream::pair().unwrap();
+        let ended = converse(served, visit(&connections)).await;
+        assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(connections.available_permits(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_watcher_that_reads_nothing_is_cut_off() {
+        let connections = Arc::new(Semaphore::new(1));
+        let visit = visit(&connections);
+        let (activity, _) = broadcast::channel(4_096);
+        let visit = Visit {
+            control: Control {
+                activity: activity.clone(),
+                ..visit.control.clone()
+            },
+            ..visit
+        };
+        let (mut deaf, served) = UnixStream::pair().unwrap();
+        deaf.write_all(b"\"watch\"\n").await.unwrap();
+        let conversation = tokio::spawn(converse(served, visit));
+        while activity.receiver_count() == 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(connections.available_permits(), 1, "a watcher asks nothing");
+        for _ in 0..4_000 {
+            let reason = "x".repeat(1_000);
+            activity.send(Activity::DiskTrouble { reason }).unwrap();
+        }
+        let ended = conversation.await.unwrap();
+        assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
 }

@@ -18,22 +18,27 @@ pub(crate) struct Record {
     pub(crate) logs: Vec<String>,
 }
 
-/// One run in the history.
+/// One run in a list.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ExecutionRow {
+pub(crate) struct RunRow {
     pub(crate) execution_id: ExecutionId,
     pub(crate) command_id: Option<CommandId>,
-    pub(crate) channel: String,
     pub(crate) project_id: Option<ProjectId>,
     pub(crate) slug: String,
     pub(crate) version: Option<u64>,
-    pub(crate) arguments: String,
     pub(crate) state: String,
     pub(crate) started_at_ms: i64,
     pub(crate) finished_at_ms: Option<i64>,
-    pub(crate) result: Option<String>,
     pub(crate) error: Option<String>,
     pub(crate) total_tokens: Option<u64>,
+}
+
+/// What a list leaves out, because it may be long.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ExecutionRow {
+    pub(crate) channel: String,
+    pub(crate) arguments: String,
+    pub(crate) result: Option<String>,
     pub(crate) reported_cost: Option<f64>,
     pub(crate) phases: Vec<String>,
     pub(crate) logs: Vec<String>,
@@ -49,9 +54,23 @@ pub(crate) struct NewLocalRun {
     pub(crate) arguments: String,
 }
 
-const COLUMNS: &str = "execution_id, command_id, channel, project_id, slug, version, arguments,
-    state, started_at_ms, finished_at_ms, result, error, total_tokens, reported_cost, phases, logs
-    FROM executions";
+const RUN_COLUMNS: &str = "execution_id, command_id, project_id, slug, version, state,
+    started_at_ms, finished_at_ms, error, total_tokens FROM executions";
+
+fn run(row: &Row<'_>) -> Result<RunRow> {
+    Ok(RunRow {
+        execution_id: parsed(row, 0)?,
+        command_id: parsed_or_null(row, 1)?,
+        project_id: parsed_or_null(row, 2)?,
+        slug: row.get(3)?,
+        version: unsigned_or_null(row, 4)?,
+        state: row.get(5)?,
+        started_at_ms: row.get(6)?,
+        finished_at_ms: row.get(7)?,
+        error: row.get(8)?,
+        total_tokens: unsigned_or_null(row, 9)?,
+    })
+}
 
 fn execution(row: &Row<'_>) -> Result<ExecutionRow> {
     let texts = |index| -> Result<Vec<String>> {
@@ -59,53 +78,59 @@ fn execution(row: &Row<'_>) -> Result<ExecutionRow> {
         Ok(serde_json::from_str(&json).unwrap_or_default())
     };
     Ok(ExecutionRow {
-        execution_id: parsed(row, 0)?,
-        command_id: parsed_or_null(row, 1)?,
-        channel: row.get(2)?,
-        project_id: parsed_or_null(row, 3)?,
-        slug: row.get(4)?,
-        version: unsigned_or_null(row, 5)?,
-        arguments: row.get(6)?,
-        state: row.get(7)?,
-        started_at_ms: row.get(8)?,
-        finished_at_ms: row.get(9)?,
-        result: row.get(10)?,
-        error: row.get(11)?,
-        total_tokens: unsigned_or_null(row, 12)?,
-        reported_cost: row.get(13)?,
-        phases: texts(14)?,
-        logs: texts(15)?,
+        channel: row.get(0)?,
+        arguments: row.get(1)?,
+        result: row.get(2)?,
+        reported_cost: row.get(3)?,
+        phases: texts(4)?,
+        logs: texts(5)?,
     })
 }
 
 impl Database {
     /// The newest runs first.
-    pub(crate) fn executions(&self, limit: usize) -> Result<Vec<ExecutionRow>> {
+    pub(crate) fn runs(&self, limit: usize) -> Result<Vec<RunRow>> {
         self.connection
-            .prepare_cached(&format!("SELECT {COLUMNS} ORDER BY sequence DESC LIMIT ?1"))?
-            .query_map([i64::try_from(limit).unwrap_or(i64::MAX)], execution)?
+            .prepare_cached(&format!(
+                "SELECT {RUN_COLUMNS} ORDER BY sequence DESC LIMIT ?1"
+            ))?
+            .query_map([i64::try_from(limit).unwrap_or(i64::MAX)], run)?
             .collect()
     }
 
     /// One run, by its execution or its command.
-    pub(crate) fn execution(&self, id: &str) -> Result<Option<ExecutionRow>> {
+    pub(crate) fn run(&self, id: &str) -> Result<Option<RunRow>> {
         self.connection
             .prepare_cached(&format!(
-                "SELECT {COLUMNS} WHERE execution_id = ?1 OR command_id = ?1"
+                "SELECT {RUN_COLUMNS} WHERE execution_id = ?1 OR command_id = ?1"
             ))?
-            .query_row([id], execution)
+            .query_row([id], run)
             .optional()
     }
 
-    /// Runs whose id begins with `prefix`, at most two: enough to tell that one is meant.
-    pub(crate) fn executions_like(&self, prefix: &str) -> Result<Vec<ExecutionRow>> {
+    /// Runs whose id begins or ends with `part`, at most two: enough to tell that one is meant.
+    pub(crate) fn runs_like(&self, part: &str) -> Result<Vec<RunRow>> {
         self.connection
             .prepare_cached(&format!(
-                "SELECT {COLUMNS} WHERE substr(execution_id, 1, length(?1)) = ?1
-                    OR substr(command_id, 1, length(?1)) = ?1 LIMIT 2"
+                "SELECT {RUN_COLUMNS}
+                 WHERE ?1 IN (substr(execution_id, 1, length(?1)),
+                              substr(execution_id, -length(?1)),
+                              substr(command_id, 1, length(?1)),
+                              substr(command_id, -length(?1)))
+                 LIMIT 2"
             ))?
-            .query_map([prefix], execution)?
+            .query_map([part], run)?
             .collect()
+    }
+
+    /// The rest of one run.
+    pub(crate) fn execution(&self, id: ExecutionId) -> Result<ExecutionRow> {
+        self.connection
+            .prepare_cached(
+                "SELECT channel, arguments, result, reported_cost, phases, logs FROM executions
+                 WHERE execution_id = ?1",
+            )?
+            .query_row([id.to_string()], execution)
     }
 
     /// Notes that a run was started here.
@@ -231,4 +256,60 @@ pub(super) fn end_row(
             json(&record_or_nothing.logs)
         ])?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(database: &Database, id: &str) -> ExecutionId {
+        let run = NewLocalRun {
+            execution_id: id.parse().unwrap(),
+            graph_session_id: GraphSessionId::from_bytes([1; 16]),
+            slug: "echo".into(),
+            version: 1,
+            arguments: "{}".into(),
+        };
+        database.begin_local_run(&run, 0).unwrap();
+        run.execution_id
+    }
+
+    #[test]
+    fn a_part_of_an_id_is_its_beginning_or_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::open(&folder.path().join("desktop.db")).unwrap();
+        let first = stored(&database, "01890a5d-ac96-774b-bcce-b302099a8057");
+        let second = stored(&database, "01890a5d-ac96-774b-bcce-0000099a8157");
+        let like = |part: &str| -> Vec<_> {
+            let rows = database.runs_like(part).unwrap();
+            rows.into_iter().map(|row| row.execution_id).collect()
+        };
+        assert_eq!(like("099a8057"), [first]);
+        assert_eq!(like("099a8157"), [second]);
+        assert_eq!(like("01890a5d-ac96-774b-bcce-b"), [first]);
+        assert_eq!(like("01890a5d").len(), 2);
+        assert_eq!(like("774b"), [], "not from the middle");
+    }
+
+    #[test]
+    fn a_list_of_runs_reads_nothing_that_may_be_long() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::open(&folder.path().join("desktop.db")).unwrap();
+        let id = stored(&database, "01890a5d-ac96-774b-bcce-b302099a8057");
+        // Text that cannot be read shows who reads it.
+        database
+            .connection
+            .execute_batch(
+                "UPDATE executions SET arguments = CAST(x'ff' AS TEXT),
+                     result = CAST(x'ff' AS TEXT), phases = CAST(x'ff' AS TEXT),
+                     logs = CAST(x'ff' AS TEXT);
+                 INSERT INTO outbox (command_id, slug, body, created_at_ms)
+                 VALUES ('01890a5d-ac96-774b-bcce-b302099a8057', 'echo', CAST(x'ff' AS TEXT), 0);",
+            )
+            .unwrap();
+        assert_eq!(database.runs(10).unwrap().len(), 1);
+        assert_eq!(database.runs_like("099a8057").unwrap().len(), 1);
+        assert_eq!(database.outbox_rows().unwrap().len(), 1);
+        assert!(database.execution(id).is_err());
+    }
 }

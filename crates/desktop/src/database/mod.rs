@@ -11,9 +11,10 @@ use std::fmt::Display;
 use std::path::Path;
 use std::str::FromStr;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-pub(crate) use executions::{ExecutionRow, NewLocalRun, Record};
+pub(crate) use executions::{NewLocalRun, Record, RunRow};
 pub(crate) use graphs::{GraphRow, NewGraph};
 pub(crate) use projects::{ProjectRow, ShareError};
 pub(crate) use relay_rows::OutboxRow;
@@ -58,6 +59,8 @@ impl Database {
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.set_prepared_statement_cache_capacity(64);
+        // Otherwise this build of SQLite plans many statements anew each time they are bound.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         migrate(&mut connection)?;
         Ok(Self { connection })
     }

@@ -19,9 +19,21 @@ pub(crate) struct OutboxRow {
     pub(crate) command_id: CommandId,
     pub(crate) execution_id: Option<ExecutionId>,
     pub(crate) slug: String,
-    pub(crate) body: String,
     pub(crate) created_at_ms: i64,
     pub(crate) parked_reason: Option<String>,
+}
+
+const OUTBOX_COLUMNS: &str =
+    "command_id, execution_id, slug, created_at_ms, parked_reason FROM outbox";
+
+fn outbox_row(row: &rusqlite::Row<'_>) -> Result<OutboxRow> {
+    Ok(OutboxRow {
+        command_id: parsed(row, 0)?,
+        execution_id: parsed_or_null(row, 1)?,
+        slug: row.get(2)?,
+        created_at_ms: row.get(3)?,
+        parked_reason: row.get(4)?,
+    })
 }
 
 impl Database {
@@ -211,24 +223,20 @@ impl Database {
             .collect()
     }
 
-    /// The whole outbox, oldest first.
+    /// The whole outbox without its bodies, oldest first.
     pub(crate) fn outbox_rows(&self) -> Result<Vec<OutboxRow>> {
         self.connection
-            .prepare_cached(
-                "SELECT command_id, execution_id, slug, body, created_at_ms, parked_reason
-                 FROM outbox ORDER BY sequence",
-            )?
-            .query_map([], |row| {
-                Ok(OutboxRow {
-                    command_id: parsed(row, 0)?,
-                    execution_id: parsed_or_null(row, 1)?,
-                    slug: row.get(2)?,
-                    body: row.get(3)?,
-                    created_at_ms: row.get(4)?,
-                    parked_reason: row.get(5)?,
-                })
-            })?
+            .prepare_cached(&format!("SELECT {OUTBOX_COLUMNS} ORDER BY sequence"))?
+            .query_map([], outbox_row)?
             .collect()
+    }
+
+    /// The entry of one command, without its body.
+    pub(crate) fn outbox_row(&self, id: CommandId) -> Result<Option<OutboxRow>> {
+        self.connection
+            .prepare_cached(&format!("SELECT {OUTBOX_COLUMNS} WHERE command_id = ?1"))?
+            .query_row([id.to_string()], outbox_row)
+            .optional()
     }
 
     /// The body that the outbox holds for a command.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use callboard_ambient::{Clock, Entropy};
 use callboard_desktop::control::{Client, ConnectError, Place, Request, Response};
-use callboard_desktop::{Desktop, OpenError};
+use callboard_desktop::{Activity, Desktop, OpenError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::here::{ECHO, Here, block_on, config, graph};
@@ -16,11 +16,14 @@ crate::suite![
     a_syntax_error_is_refused_with_its_place,
     wrong_slugs_and_names_are_refused_with_what_to_do,
     folders_are_granted_for_the_files_tools_and_taken_back,
+    a_revoked_folder_is_closed_to_a_run_under_way,
+    the_desktops_own_folders_are_read_by_nobody,
     without_a_desktop_the_client_says_how_to_start_one,
     a_second_desktop_on_the_folder_is_refused_with_the_process,
     an_unusable_folder_hub_or_token_is_one_sentence,
     the_socket_is_the_owners_alone_and_a_stale_one_is_replaced,
     rubbish_on_the_socket_is_answered_and_ends_nothing,
+    watchers_present_and_gone_keep_no_command_out,
 ];
 
 fn a_graph_is_added_listed_shown_edited_and_removed() {
@@ -170,10 +173,8 @@ fn folders_are_granted_for_the_files_tools_and_taken_back() {
             let Response::Started { execution_id } = here.ask(run).await else {
                 panic!("started");
             };
-            here.event(|event| {
-                matches!(event, callboard_desktop::Activity::Ended { .. }).then_some(())
-            })
-            .await;
+            here.event(|event| matches!(event, Activity::Ended { .. }).then_some(()))
+                .await;
             let run = here.run(execution_id).await;
             let text = run.result.map(|raw| raw.get().contains("hello"));
             outcomes.push(text == Some(true));
@@ -185,6 +186,134 @@ fn folders_are_granted_for_the_files_tools_and_taken_back() {
             })
             .await;
         assert_eq!(refused.message, "\"notes\" is not an absolute path");
+        here.stop().await;
+    });
+}
+
+fn a_revoked_folder_is_closed_to_a_run_under_way() {
+    block_on(async {
+        let mut here = Here::start(Hub::start().await, |_| {}).await;
+        let shown = tempfile::tempdir().unwrap();
+        std::fs::write(shown.path().join("note.txt"), "hello").unwrap();
+        let path = shown.path().to_str().unwrap().to_owned();
+        let body = "const read = () => tool('mcp__files__read', { path: args.path });
+            await read();
+            phase('reading');
+            try { for (;;) { await read(); await sleep(20); } } catch (e) { return e.code; }";
+        here.add("read", body).await;
+        here.ask(Request::FolderGrant { path: path.clone() }).await;
+        let run = Request::GraphRun {
+            slug: "read".into(),
+            arguments: Some(format!("{{\"path\":\"{path}/note.txt\"}}")),
+        };
+        let Response::Started { execution_id } = here.ask(run).await else {
+            panic!("started");
+        };
+        here.event(|event| matches!(event, Activity::Phase { .. }).then_some(()))
+            .await;
+        here.ask(Request::FolderRevoke { path }).await;
+        here.event(|event| matches!(event, Activity::Ended { .. }).then_some(()))
+            .await;
+        let result = here.run(execution_id).await.result.unwrap();
+        assert_eq!(result.get(), "\"tool_refused\"");
+        here.stop().await;
+    });
+}
+
+/// The result of a run that reads `path`, if it could.
+async fn read_here(here: &mut Here, path: &Path) -> Option<String> {
+    let run = Request::GraphRun {
+        slug: "read".into(),
+        arguments: Some(format!("{{\"path\":\"{}\"}}", path.display())),
+    };
+    let Response::Started { execution_id } = here.ask(run).await else {
+        panic!("started");
+    };
+    here.event(|event| matches!(event, Activity::Ended { .. }).then_some(()))
+        .await;
+    let run = here.run(execution_id).await;
+    run.result.map(|raw| raw.get().to_owned())
+}
+
+fn the_desktops_own_folders_are_read_by_nobody() {
+    block_on(async {
+        // As `up` lays it out: the desktop, the hub and the connection file side by side, and a
+        // folder for the example.
+        let home = tempfile::tempdir().unwrap();
+        let data = home.path().join("data");
+        let hub = Hub::start().await;
+        let (inner, private, welcome) = (data.join("desktop"), data.clone(), data.join("welcome"));
+        std::fs::create_dir_all(&welcome).unwrap();
+        let mut here = Here::start(hub, |config| {
+            config.data_dir.clone_from(&inner);
+            config.private_dirs = vec![private];
+            config.open_dirs = vec![welcome.clone()];
+        })
+        .await;
+        for file in ["data/connection.json", "data/welcome/note.txt", "note.txt"] {
+            std::fs::write(home.path().join(file), "hello").unwrap();
+        }
+        std::fs::write(inner.join("secret.txt"), "hello").unwrap();
+        std::os::unix::fs::symlink(&data, home.path().join("link")).unwrap();
+        for folder in [&data, &inner, &home.path().join("link/desktop")] {
+            let path = folder.to_str().unwrap().to_owned();
+            let refused = here
+                .refused(Request::FolderGrant { path: path.clone() })
+                .await;
+            assert_eq!(
+                refused.message,
+                format!("\"{path}\" belongs to callboard itself and holds its secrets")
+            );
+        }
+        here.add(
+            "read",
+            "return await tool('mcp__files__read', { path: args.path });",
+        )
+        .await;
+        let path = home.path().to_str().unwrap().to_owned();
+        here.ask(Request::FolderGrant { path }).await;
+        let path = welcome.to_str().unwrap().to_owned();
+        here.ask(Request::FolderGrant { path }).await;
+        for (file, readable) in [
+            ("note.txt", true),
+            ("data/welcome/note.txt", true),
+            ("data/connection.json", false),
+            ("data/desktop/secret.txt", false),
+            ("link/connection.json", false),
+        ] {
+            let read = read_here(&mut here, &home.path().join(file)).await;
+            let hello = read.is_some_and(|text| text.contains("hello"));
+            assert_eq!(hello, readable, "{file}");
+        }
+        here.stop().await;
+    });
+}
+
+fn watchers_present_and_gone_keep_no_command_out() {
+    block_on(async {
+        let here = Here::start(Hub::start().await, |_| {}).await;
+        let data_dir = here.folder.path();
+        let connect = || async { Client::connect(data_dir).await.unwrap() };
+        let mut watchers = Vec::new();
+        let refused = loop {
+            match connect().await.watch().await {
+                Ok(watch) => watchers.push(watch),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(refused.to_string(), "64 others watch this desktop already");
+        assert_eq!(watchers.len(), 64);
+        connect().await.call(&Request::FolderList).await.unwrap();
+        // Nothing happens here that a watcher is told, and still their places are free again.
+        drop(watchers);
+        let mut again = Vec::new();
+        while again.len() < 64 {
+            match connect().await.watch().await {
+                Ok(watch) => again.push(watch),
+                Err(_) => tokio::task::yield_now().await,
+            }
+        }
+        connect().await.call(&Request::FolderList).await.unwrap();
         here.stop().await;
     });
 }

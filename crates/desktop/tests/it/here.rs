@@ -117,6 +117,11 @@ impl Here {
         }
     }
 
+    /// Tells the desktop to stop, without waiting.
+    pub(crate) fn begin_stop(&self) {
+        self.shutdown.cancel();
+    }
+
     /// Stops the desktop, and gives back what it worked with.
     pub(crate) async fn stop(self) -> (TempDir, Hub) {
         self.shutdown.cancel();

@@ -1,9 +1,13 @@
 //! Runs from the hub and by hand, on a good day.
 
+use callboard_ambient::{Clock, Entropy};
 use callboard_desktop::control::{Request, Response};
-use callboard_desktop::{Activity, RunStatus};
+use callboard_desktop::{Activity, Desktop, RunStatus};
+use callboard_domain::Timestamp;
 use callboard_domain::graph_run::Status;
 use callboard_domain::limits::RESULT_UTF16_MAX;
+
+use tokio_util::sync::CancellationToken;
 
 use crate::here::{ECHO, FOREVER, Here, block_on};
 use crate::hub::{HOME, Hub};
@@ -19,6 +23,9 @@ crate::suite![
     two_slots_run_two_commands_at_a_time,
     a_stopping_desktop_finishes_its_run_first,
     after_the_grace_a_run_fails_with_the_reason,
+    a_stopping_desktop_begins_no_run_by_hand,
+    a_run_is_shown_and_stopped_by_the_end_of_its_id,
+    old_rows_are_forgotten_also_while_the_desktop_goes_on,
 ];
 
 fn a_queued_run_completes_with_the_engines_own_json() {
@@ -240,5 +247,106 @@ fn after_the_grace_a_run_fails_with_the_reason() {
             error.as_deref(),
             Some("desktop was stopped before the run ended")
         );
+    });
+}
+
+/// Starts a run by hand.
+async fn started(here: &Here, slug: &str) -> String {
+    let run = Request::GraphRun {
+        slug: slug.to_owned(),
+        arguments: None,
+    };
+    match here.ask(run).await {
+        Response::Started { execution_id } => execution_id,
+        answer => panic!("{answer:?}"),
+    }
+}
+
+fn a_stopping_desktop_begins_no_run_by_hand() {
+    block_on(async {
+        let here = Here::start(Hub::start().await, |_| {}).await;
+        here.add("forever", FOREVER).await;
+        let first = started(&here, "forever").await;
+        here.begin_stop();
+        let run = |slug: &str| Request::GraphRun {
+            slug: slug.to_owned(),
+            arguments: None,
+        };
+        // The word to stop is on its way to the thread.
+        while here.refused(run("none")).await.message != "the desktop is stopping" {
+            tokio::task::yield_now().await;
+        }
+        let refused = here.refused(run("forever")).await;
+        assert_eq!(refused.message, "the desktop is stopping");
+        here.ask(Request::RunCancel { id: first }).await;
+        here.stop().await;
+    });
+}
+
+fn a_run_is_shown_and_stopped_by_the_end_of_its_id() {
+    block_on(async {
+        let mut here = Here::start(Hub::start().await, |_| {}).await;
+        here.add("forever", FOREVER).await;
+        let (first, second) = (
+            started(&here, "forever").await,
+            started(&here, "forever").await,
+        );
+        for id in [&first, &second] {
+            let shown = here.run(&id[id.len() - 8..]).await;
+            assert_eq!(shown.summary.execution_id.as_ref(), Some(id));
+        }
+        let id = first[..4].to_owned();
+        let refused = here.refused(Request::RunShow { id: id.clone() }).await;
+        assert_eq!(
+            refused.message,
+            format!("several runs begin or end with \"{id}\"")
+        );
+        let id = first[first.len() - 3..].to_owned();
+        let refused = here.refused(Request::RunShow { id: id.clone() }).await;
+        assert_eq!(refused.message, format!("no run here has the id \"{id}\""));
+        for id in [first, second] {
+            let id = id[id.len() - 8..].to_owned();
+            here.ask(Request::RunCancel { id }).await;
+            here.event(|event| matches!(event, Activity::Ended { .. }).then_some(()))
+                .await;
+        }
+        here.stop().await;
+    });
+}
+
+fn old_rows_are_forgotten_also_while_the_desktop_goes_on() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let hub = Hub::start().await;
+        let (clock, hands) = Clock::manual(Timestamp::from_millis(1_796_000_000_000));
+        let config = crate::here::config(folder.path(), &hub.url);
+        let desktop = Desktop::open(config, clock, Entropy::system()).await;
+        let desktop = desktop.unwrap();
+        let control = desktop.control();
+        let shutdown = CancellationToken::new();
+        let ended = tokio::spawn(desktop.run(shutdown.clone()));
+        // It has tidied up once when it answers.
+        control.call(Request::FolderList).await;
+        let rows = rusqlite::Connection::open(folder.path().join("desktop.db")).unwrap();
+        rows.execute_batch(
+            "INSERT INTO seen_commands (command_id, project_id, graph_session_id, slug, state,
+                                        updated_at_ms)
+             VALUES ('00000000-0000-4000-8000-000000000000', '', '', '', 'done', 0)",
+        )
+        .unwrap();
+        let left = || -> i64 {
+            let count = "SELECT count(*) FROM seen_commands";
+            rows.query_row(count, [], |row| row.get(0)).unwrap()
+        };
+        hands.advance_ms(23 * 3_600_000);
+        control.call(Request::FolderList).await;
+        control.call(Request::FolderList).await;
+        assert_eq!(left(), 1);
+        hands.advance_ms(3_600_000);
+        while left() > 0 {
+            control.call(Request::FolderList).await;
+        }
+        shutdown.cancel();
+        ended.await.unwrap().unwrap();
     });
 }
