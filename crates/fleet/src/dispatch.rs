@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::limits::CALL_JSON_BYTES_MAX;
 use crate::scheduler::{CallId, CallKind, Code, Fault, Key, Request, Settled};
 
 /// What a dispatched call does. JSON stays text until then: parsed, it takes many times the memory.
@@ -59,8 +60,19 @@ struct SleepIdentity {
     ms: u64,
 }
 
-/// Reads one call out of a script's JSON text.
-pub(crate) fn read_call(json: &str) -> Result<(Request, Payload), serde_json::Error> {
+/// A call that is too long to be read: what must be known to refuse it.
+#[derive(Debug, Deserialize)]
+struct LongCallAct {
+    id: u64,
+    kind: String,
+}
+
+/// Reads one call out of a script's JSON text. One that is longer than [`CALL_JSON_BYTES_MAX`] has
+/// no payload: the scheduler refuses it for its size.
+pub(crate) fn read_call(json: &str) -> Result<(Request, Option<Payload>), serde_json::Error> {
+    if json.len() > CALL_JSON_BYTES_MAX {
+        return read_long_call(json).map(|request| (request, None));
+    }
     let act: CallAct = serde_json::from_str(json)?;
     let key = Key::of(&act.kind, &canonical(&act.identity));
     let (kind, reserve_tokens, payload) = match act.kind.as_str() {
@@ -110,8 +122,23 @@ pub(crate) fn read_call(json: &str) -> Result<(Request, Payload), serde_json::Er
             reserve_tokens,
             payload_bytes: payload.bytes(),
         },
-        payload,
+        Some(payload),
     ))
+}
+
+fn read_long_call(json: &str) -> Result<Request, serde_json::Error> {
+    let LongCallAct { id, kind } = serde_json::from_str(json)?;
+    Ok(Request {
+        id: CallId(id),
+        key: Key::of(&kind, json),
+        kind: if kind == "agent" {
+            CallKind::Agent
+        } else {
+            CallKind::Tool
+        },
+        reserve_tokens: 0,
+        payload_bytes: u64::try_from(json.len()).unwrap_or(u64::MAX),
+    })
 }
 
 impl Payload {
@@ -297,6 +324,18 @@ async fn tool(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_that_is_too_long_is_not_read_and_carries_a_size_that_is_refused() {
+        let long = "[],".repeat(CALL_JSON_BYTES_MAX / 3);
+        let json = format!(
+            r#"{{"id":7,"kind":"tool","identity":{{"name":"t","arguments":{{"a":[{long}1]}}}}}}"#
+        );
+        let (request, payload) = read_call(&json).unwrap();
+        assert_eq!((request.id, request.kind), (CallId(7), CallKind::Tool));
+        assert!(payload.is_none());
+        assert!(request.payload_bytes > crate::limits::CALL_BYTES_MAX);
+    }
 
     #[test]
     fn the_order_of_members_does_not_make_another_call_and_display_does_not_either() {

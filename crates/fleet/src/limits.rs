@@ -50,6 +50,9 @@ pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Largest call, in bytes: a prompt with its schema, or a tool's name and arguments (our choice:
 /// several times what the models of today read at once).
 pub const CALL_BYTES_MAX: u64 = 1024 * 1024;
+/// Longest JSON text of a call that is read at all, in bytes: a prompt of the largest size whose
+/// every character is escaped with a backslash.
+pub const CALL_JSON_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Most bytes of all calls of a run that wait for the gate. They lie in the engine's memory, not
 /// in the script's (our choice: a list of the largest size with 4 kB each).
 pub const WAITING_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -76,6 +79,7 @@ const _: () = {
     assert!(WALL_S <= WALL_S_HARD);
     assert!(SLICE_CPU_MS < TOTAL_CPU_MS);
     assert!(RESULT_BYTES_MAX < FRAME_BYTES_MAX && BATCH_BYTES_MAX < FRAME_BYTES_MAX);
+    assert!(CALL_BYTES_MAX < WAITING_BYTES_MAX && CALL_JSON_BYTES_MAX < BATCH_BYTES_MAX);
     assert!(SCRIPT_STACK_BYTES * 4 <= SCRIPT_THREAD_STACK_BYTES);
     assert!(ERROR_UTF16_MAX > callboard_domain::limits::ERROR_UTF16_MAX);
 };

@@ -205,7 +205,9 @@ impl<S: Sandbox> Driver<S> {
             match act.kind.as_str() {
                 "call" => match read_call(&json) {
                     Ok((request, payload)) => {
-                        self.payloads.insert(request.id, payload);
+                        if let Some(payload) = payload {
+                            self.payloads.insert(request.id, payload);
+                        }
                         requests.push(request);
                     }
                     Err(error) => return self.refuse_call(&error),

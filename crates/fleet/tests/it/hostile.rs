@@ -239,11 +239,15 @@ fn calls_that_wait_fill_no_memory_but_the_scripts_own() {
                     agent(big).catch((error) => { if (error.code === 'limit_exceeded') refused++ }); \
                     await sleep(0) } await sleep(1); \
                     const whole = await agent('x'.repeat(1048577)).catch((error) => error.code); \
-                    return [refused, whole]";
+                    const long = await tool('x', { a: 'x'.repeat(4e6) }).catch((error) => error.code); \
+                    return [refused, whole, long]";
         let end = run_request(&fleet, one_at_a_time(body, None)).await.0;
         // One runs, and 18 fit into what may wait.
         let (code, calls) = (end.code.as_deref(), provider.prompts().len());
         assert_eq!((code, calls), (Some("all_agents_failed"), 1), "{end:?}");
-        assert_eq!(end.result.as_deref(), Some(r#"[21,"limit_exceeded"]"#));
+        assert_eq!(
+            end.result.as_deref(),
+            Some(r#"[21,"limit_exceeded","limit_exceeded"]"#)
+        );
     });
 }
