@@ -50,6 +50,11 @@ pub(crate) fn connection_file(data: &Path) -> PathBuf {
     data.join("connection.json")
 }
 
+/// The folder that a first `callboard up` makes for Graphs to read.
+pub(crate) fn welcome_dir(data: &Path) -> PathBuf {
+    data.join("welcome")
+}
+
 /// There once `callboard up` has given the folder its examples, so that what the owner removes
 /// stays removed.
 pub(crate) fn set_up_file(data: &Path) -> PathBuf {

@@ -256,7 +256,7 @@ pub(crate) async fn projects_known(desktop: &Control) -> Result<(), Failure> {
 
 /// A folder to try folder-report on, for an owner who granted none.
 fn welcome(data: &Path) -> Result<PathBuf, Failure> {
-    let folder = data.join("welcome");
+    let folder = paths::welcome_dir(data);
     paths::make_private_dir(&folder)?;
     let text = "Graphs can read this folder, and no other, until you grant more:\n\n    \
                 callboard folder grant ~/notes\n    callboard folder list\n";

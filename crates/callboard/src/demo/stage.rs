@@ -37,6 +37,7 @@ const DESKTOP_START_MAX: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Stage {
     temporary: TempDir,
+    data: PathBuf,
     link: Link,
     link_address: SocketAddr,
     chat: Chat,
@@ -55,8 +56,13 @@ impl Stage {
         let temporary = tempfile::tempdir().map_err(|error| {
             Failure::cannot_start(format!("cannot make a temporary folder: {error}"))
         })?;
-        let data = temporary.path();
-        folder::write(&data.join("notes"))?;
+        let (data, notes) = (
+            temporary.path().join("data"),
+            temporary.path().join("notes"),
+        );
+        let data = data.as_path();
+        paths::make_private_dir(data)?;
+        folder::write(&notes)?;
         if let Some(model) = model {
             paths::write_private(&paths::config_file(data), &provider(model))?;
         }
@@ -83,8 +89,10 @@ impl Stage {
         paths::write_private(&data.join("device-token"), &desktop.token)?;
         let (link, link_address) = Link::open(address).await?;
         let chat = Chat::connect(&format!("http://{link_address}/mcp"), &agent.token).await?;
+        let data = data.to_owned();
         let mut stage = Self {
             temporary,
+            data,
             link,
             link_address,
             chat,
@@ -97,12 +105,12 @@ impl Stage {
     }
 
     fn data(&self) -> &Path {
-        self.temporary.path()
+        &self.data
     }
 
     /// The folder that Graphs may read.
     pub(super) fn folder(&self) -> PathBuf {
-        self.data().join("notes")
+        self.temporary.path().join("notes")
     }
 
     /// The arguments of folder-report.

@@ -65,6 +65,9 @@ pub(crate) async fn start(
     config.poll_only = start.relay.poll_only || section.poll_only;
     let slots = start.relay.slots.or(section.slots).unwrap_or(1);
     config.slots = usize::try_from(slots).unwrap_or(1);
+    // Tokens and databases lie there: no grant reaches them, only the folder made for it.
+    config.private_dirs = vec![data.to_owned()];
+    config.open_dirs = vec![paths::welcome_dir(data)];
     config.halt_before = halt_step()?;
     let desktop = Desktop::open(config, clock, entropy)
         .await
