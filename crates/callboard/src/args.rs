@@ -205,12 +205,15 @@ pub(crate) enum GraphCommand {
         /// Its slug
         slug: String,
     },
-    /// Replace a Graph's script: with FILE, or in $EDITOR
+    /// Replace a Graph's script with FILE or in $EDITOR, or its slug
     Edit {
         /// Its slug
         slug: String,
         /// The new script
         file: Option<PathBuf>,
+        /// What it is called by from now on; runs queued under the old slug end cancelled
+        #[arg(long = "slug", value_name = "SLUG")]
+        new_slug: Option<String>,
     },
     /// Remove a Graph
     Remove {

@@ -1,7 +1,7 @@
 //! `callboard graph …`.
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use callboard_agents::{Agents, Tools};
 use callboard_ambient::Clock;
@@ -39,7 +39,19 @@ pub(crate) async fn graph(
         GraphCommand::Show { slug } => {
             source(ask(data, Request::GraphShow { slug }).await?, output)
         }
-        GraphCommand::Edit { slug, file } => edit(data, slug, file, output).await?,
+        GraphCommand::Edit {
+            slug,
+            file: None,
+            new_slug: None,
+        } => edit(data, slug, output).await?,
+        GraphCommand::Edit {
+            slug,
+            file,
+            new_slug,
+        } => {
+            let source = file.as_deref().map(read).transpose()?;
+            replace(data, slug, source, new_slug, output).await?;
+        }
         GraphCommand::Remove { slug } => {
             let done = format!("{slug} is removed; its runs stay in `callboard runs list`");
             tell(data, Request::GraphRemove { slug }, &done, output).await?;
@@ -117,39 +129,48 @@ fn source(response: Response, output: &Output) {
     }
 }
 
-async fn edit(
+async fn edit(data: &Path, slug: String, output: &Output) -> Result<(), Failure> {
+    let show = Request::GraphShow { slug: slug.clone() };
+    let Response::Graph(detail) = ask(data, show).await? else {
+        return Err(Failure::failed("the desktop did not show the Graph"));
+    };
+    let failed = |error: std::io::Error| Failure::failed(format!("cannot edit {slug}: {error}"));
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let file = folder.path().join(format!("{slug}.js"));
+    let edited = in_editor(&slug, &detail.source, &file).await?;
+    if edited == detail.source {
+        output.done("nothing changed");
+        return Ok(());
+    }
+    let replaced = replace(data, slug.clone(), Some(edited), None, output).await;
+    replaced.map_err(|failure| {
+        // Nobody should have to type it again.
+        let _kept = folder.keep();
+        failure.hint(format!(
+            "your text is kept; mend it, then: callboard graph edit {slug} {}",
+            file.display()
+        ))
+    })
+}
+
+async fn replace(
     data: &Path,
     slug: String,
-    file: Option<PathBuf>,
+    source: Option<String>,
+    new_slug: Option<String>,
     output: &Output,
 ) -> Result<(), Failure> {
-    let new_source = match file {
-        Some(file) => read(&file)?,
-        None => {
-            let Response::Graph(detail) =
-                ask(data, Request::GraphShow { slug: slug.clone() }).await?
-            else {
-                return Err(Failure::failed("the desktop did not show the Graph"));
-            };
-            let edited = in_editor(&slug, &detail.source).await?;
-            if edited == detail.source {
-                output.done("nothing changed");
-                return Ok(());
-            }
-            edited
-        }
-    };
     let request = Request::GraphEdit {
         slug,
-        source: Some(new_source),
-        new_slug: None,
+        source,
+        new_slug,
     };
     show(ask(data, request).await?, output);
     Ok(())
 }
 
 /// Lets the owner change a text in the editor of his choice.
-async fn in_editor(slug: &str, source: &str) -> Result<String, Failure> {
+async fn in_editor(slug: &str, source: &str, file: &Path) -> Result<String, Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("cannot edit {slug}: {error}"));
     let named = |name| {
         std::env::var(name)
@@ -161,11 +182,9 @@ async fn in_editor(slug: &str, source: &str) -> Result<String, Failure> {
     // An editor is often a command with options, such as `code --wait`.
     let mut words = editor.split_whitespace();
     let program = words.next().unwrap_or("vi");
-    let folder = tempfile::tempdir().map_err(failed)?;
-    let file = folder.path().join(format!("{slug}.js"));
-    std::fs::write(&file, source).map_err(failed)?;
+    std::fs::write(file, source).map_err(failed)?;
     let mut command = tokio::process::Command::new(program);
-    let ended = command.args(words).arg(&file).status().await;
+    let ended = command.args(words).arg(file).status().await;
     let status = ended.map_err(|error| {
         Failure::cannot_start(format!("cannot start the editor {}: {error}", program))
             .hint("name one in EDITOR, or give the new script as a file")
@@ -175,7 +194,7 @@ async fn in_editor(slug: &str, source: &str) -> Result<String, Failure> {
             "the editor ended with {status}; nothing was changed"
         )));
     }
-    std::fs::read_to_string(&file).map_err(failed)
+    std::fs::read_to_string(file).map_err(failed)
 }
 
 fn read(file: &Path) -> Result<String, Failure> {

@@ -5,6 +5,7 @@ mod run;
 mod runs;
 
 use std::path::Path;
+use std::time::Duration;
 
 use callboard_desktop::control::{Client, Refused, Request, Response};
 
@@ -16,6 +17,9 @@ use crate::paths;
 pub(crate) use graphs::graph;
 pub(crate) use run::{DesktopStart, RunningDesktop, start};
 pub(crate) use runs::{runs, short};
+
+/// How long the desktop may take to answer; it works on nothing long while somebody asks.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
 
 /// Runs one of the desktop's own commands.
 pub(crate) async fn run(
@@ -108,7 +112,12 @@ pub(crate) fn absolute(path: &Path) -> Result<String, Failure> {
 /// Asks the running desktop of a data folder one thing.
 pub(crate) async fn ask(data: &Path, request: Request) -> Result<Response, Failure> {
     let mut client = connect(data).await?;
-    let response = client.call(&request).await;
+    let response = tokio::time::timeout(ANSWER_MAX, client.call(&request)).await;
+    let response = response.map_err(|_| {
+        let seconds = ANSWER_MAX.as_secs();
+        Failure::cannot_start(format!("the desktop did not answer within {seconds} s"))
+            .hint("is its process stopped, or its disk very slow? then try again")
+    })?;
     accepted(response.map_err(|error| Failure::cannot_start(chain(&error)))?)
 }
 
