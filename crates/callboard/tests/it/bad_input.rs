@@ -1,5 +1,9 @@
 //! What people type wrong: one sentence, one exit code, and nothing is changed.
 
+use std::path::Path;
+
+use tokio::process::Command;
+
 use crate::process::{Outcome, callboard, run};
 use crate::rig::{Rig, graph};
 
@@ -163,6 +167,44 @@ async fn a_graph_with_a_syntax_error_is_refused_with_line_column_and_caret() {
         assert!(matches!(refused.code, Some(FAILED | USAGE)), "{refused:#?}");
         refused.refused(refused.code.unwrap(), "error: ", "");
     }
+}
+
+#[tokio::test]
+async fn a_text_from_the_editor_that_is_refused_is_not_lost() {
+    let rig = Rig::with_graph().await;
+    let broken = rig.folder().join("broken.js");
+    std::fs::write(&broken, graph("ask", "return ;;)")).unwrap();
+    let edit = |editor: String| {
+        let mut command = callboard(&rig.desktop_data());
+        command.args(["graph", "edit", "ask"]).env_remove("VISUAL");
+        run_with(command, editor, rig.folder())
+    };
+    let refused = edit(format!("cp {}", broken.display())).await;
+    refused.refused(FAILED, "line 2, column ", "your text is kept");
+    let kept = refused.stderr.trim_end().rsplit(' ').next().unwrap();
+    assert_eq!(
+        std::fs::read(kept).unwrap(),
+        std::fs::read(&broken).unwrap()
+    );
+    let unchanged = edit("true".to_owned()).await.ok();
+    assert!(
+        unchanged.stderr.contains("nothing changed"),
+        "{unchanged:#?}"
+    );
+    let gave_up = edit("false".to_owned()).await;
+    gave_up.refused(FAILED, "nothing was changed", "");
+    let absent = edit("no-such-editor".to_owned()).await;
+    absent.refused(
+        UNREACHABLE,
+        "cannot start the editor no-such-editor",
+        "EDITOR",
+    );
+    rig.works().await;
+}
+
+async fn run_with(mut command: Command, editor: String, temporary: &Path) -> Outcome {
+    command.env("EDITOR", editor).env("TMPDIR", temporary);
+    run(command).await
 }
 
 #[tokio::test]

@@ -1,24 +1,9 @@
 //! Consent that ends between the queue and the run (B36).
 
-use callboard_desktop::control::{Client, Request, Response};
-
 use crate::process::until;
 use crate::rig::{ASK, HOME, Rig};
 
 const NO_LONGER_SHARED: Option<&str> = Some("Graph session is no longer shared with this project");
-
-/// Renames a Graph, for which there is no command yet.
-async fn rename(rig: &Rig, slug: &str, new_slug: &str) {
-    let folder = rig.desktop_data().join("desktop");
-    let mut client = Client::connect(&folder).await.unwrap();
-    let request = Request::GraphEdit {
-        slug: slug.to_owned(),
-        source: None,
-        new_slug: Some(new_slug.to_owned()),
-    };
-    let answer = client.call(&request).await.unwrap();
-    assert!(matches!(answer, Response::Graph(_)), "{answer:?}");
-}
 
 #[tokio::test]
 async fn what_was_queued_while_the_desktop_was_off_ends_cancelled_once_consent_is_gone() {
@@ -58,7 +43,9 @@ async fn what_was_queued_while_the_desktop_was_off_ends_cancelled_once_consent_i
     rig.desk(&["graph", "unshare", "unshared", "--project", HOME])
         .await
         .ok();
-    rename(&rig, "renamed", "other-name").await;
+    rig.desk(&["graph", "edit", "renamed", "--slug", "other-name"])
+        .await
+        .ok();
     rig.desk(&["project", "disable", "Work"]).await.ok();
     rig.start_hub_and_look().await;
     for ticket in &tickets {
