@@ -20,3 +20,20 @@ impl<S> Decision<S> {
         }
     }
 }
+
+/// Decides on what time alone made of `stored`: `settled`, or `stored` itself where that is `None`.
+/// What was settled is stored even when the event then changes nothing.
+pub(crate) fn decide_on_settled<S: Clone, R>(
+    stored: &S,
+    settled: Option<S>,
+    decide: impl FnOnce(&S) -> Result<Decision<S>, R>,
+) -> Result<Decision<S>, R> {
+    let Some(settled) = settled else {
+        return decide(stored);
+    };
+    Ok(match decide(&settled)? {
+        Decision::Moved(next) => Decision::Moved(next),
+        Decision::Replayed => Decision::Replayed,
+        Decision::Unchanged => Decision::Moved(settled),
+    })
+}

@@ -20,6 +20,16 @@ impl Digest {
         Self(hasher.finalize().into())
     }
 
+    /// The plain SHA-256 of `bytes`, as other programs compute it.
+    pub fn plain(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// 64 lowercase hex digits.
+    pub fn to_hex(self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// Wraps 32 stored bytes.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
@@ -33,11 +43,7 @@ impl Digest {
 
 impl fmt::Debug for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Digest(")?;
-        for byte in &self.0[..4] {
-            write!(f, "{byte:02x}")?;
-        }
-        f.write_str("…)")
+        write!(f, "Digest({}…)", &self.to_hex()[..8])
     }
 }
 
@@ -49,5 +55,14 @@ mod tests {
     fn moving_a_byte_to_the_neighbouring_part_changes_the_digest() {
         assert_ne!(Digest::of(&[b"ab", b"c"]), Digest::of(&[b"a", b"bc"]));
         assert_ne!(Digest::of(&[b"ab"]), Digest::of(&[b"ab", b""]));
+    }
+
+    #[test]
+    fn a_plain_digest_is_what_other_programs_compute() {
+        assert_eq!(
+            Digest::plain(b"abc").to_hex(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+            "the first test vector of the standard"
+        );
     }
 }

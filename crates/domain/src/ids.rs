@@ -63,6 +63,12 @@ uuid_ids! {
     CommandId = "command id";
     /// The run itself on the desktop; the fencing token of everything that follows a start.
     ExecutionId = "execution id";
+    /// One conversation that linked itself to a project.
+    ChatLinkId = "chat link id";
+    /// One piece of work for linked chats.
+    TaskId = "task id";
+    /// One taking of a task by a chat; the fencing token of its result.
+    ClaimId = "claim id";
 }
 
 /// The permanent identity of one saved Graph on one device: `gs_` and 32 lowercase hex digits.

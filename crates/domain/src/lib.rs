@@ -16,12 +16,13 @@ mod text;
 mod time;
 
 pub mod graph_run;
+pub mod linked_task;
 
 pub use decision::Decision;
 pub use digest::Digest;
 pub use ids::{
-    CommandId, ConnectionId, DesktopId, ExecutionId, GraphSessionId, OwnerId, ParseIdError,
-    ProjectId, WorkerId,
+    ChatLinkId, ClaimId, CommandId, ConnectionId, DesktopId, ExecutionId, GraphSessionId, OwnerId,
+    ParseIdError, ProjectId, TaskId, WorkerId,
 };
 pub use refusal::Refusal;
 pub use report::{FinalStatus, Report, bound_error, bound_report};

@@ -31,6 +31,48 @@ pub const SLUG_CHARS_MAX: usize = 64;
 /// Longest phase title, in UTF-16 units; longer ones are cut.
 pub const PHASE_UTF16_MAX: usize = 200;
 
+/// Longest text of a task, in UTF-16 units (hub §2).
+pub const TASK_TEXT_UTF16_MAX: usize = 8_000;
+/// Longest label of a linked chat, in UTF-16 units (hub §2).
+pub const CHAT_LABEL_UTF16_MAX: usize = 200;
+/// Longest reference of a linked chat, in UTF-16 units.
+pub const CHAT_REFERENCE_UTF16_MAX: usize = 500;
+/// Longest conversation hint of a host that is kept, in UTF-16 units; a longer one is cut.
+pub const HOST_HINT_UTF16_MAX: usize = 200;
+/// Longest result of a task, in UTF-16 units (mission §4).
+pub const TASK_RESULT_UTF16_MAX: usize = 20_000;
+/// Most links that one task may name (mission §4).
+pub const TASK_CANDIDATES_MAX: usize = 8;
+/// Most waiting tasks that an inbox shows (hub §2).
+pub const INBOX_WAITING_MAX: usize = 20;
+/// Most claimed tasks of the chat itself that an inbox shows.
+pub const INBOX_CLAIMED_MAX: usize = 20;
+/// Most recent tasks that an inbox shows (hub §2).
+pub const INBOX_RECENT_MAX: usize = 5;
+/// Most open tasks that may name one link.
+pub const OPEN_TASKS_PER_CHAT_MAX: usize = 1_000;
+/// Most links of one connection that are not revoked.
+pub const CHATS_PER_CONNECTION_MAX: usize = 1_000;
+/// Most tasks that the owner's list shows.
+pub const TASKS_LISTED_MAX: usize = 500;
+/// Largest artifact, in bytes (hub §2: "≤ 5 MB", read as the larger of its two meanings).
+pub const ARTIFACT_BYTES_MAX: usize = 5 * 1024 * 1024;
+/// Most artifacts that one claim may upload.
+pub const ARTIFACTS_PER_CLAIM_MAX: usize = 20;
+/// Longest name of an artifact, in UTF-16 units.
+pub const ARTIFACT_NAME_UTF16_MAX: usize = 200;
+/// Longest `artifact_id`, in code points.
+pub const ARTIFACT_ID_CHARS_MAX: usize = 128;
+/// Longest media type, in ASCII characters.
+pub const MEDIA_TYPE_CHARS_MAX: usize = 100;
+
+/// A task expires this long after it was assigned (mission §4: 24 h).
+pub const TASK_EXPIRY_MS: u64 = 24 * HOUR_MS;
+/// How long a claim lasts where another candidate could take over (30 min:
+/// as long as a Graph's dispatcher waits for a chat, mission §4).
+pub const TASK_LEASE_MS_DEFAULT: u64 = 30 * MINUTE_MS;
+/// Shortest lease that can be configured.
+pub const TASK_LEASE_MS_MIN: u64 = SECOND_MS;
 /// Time between two turns of the relay (mission §3: "every 20 s").
 pub const SYNC_INTERVAL_MS: u64 = 20 * SECOND_MS;
 /// Time between two control polls of a running command (mission §3.4).
@@ -75,6 +117,8 @@ pub const RUN_NOT_FOUND: &str = "Graph run not found or access removed";
 pub const SESSION_NOT_FOUND: &str = "Graph session not found or access removed";
 /// The same for a project (hub §2).
 pub const PROJECT_NOT_FOUND: &str = "Project not found or access removed";
+/// The same for a linked chat (hub §2).
+pub const CHAT_LINK_NOT_FOUND: &str = "Chat link not found or access removed";
 /// Why a command whose consent is gone ends cancelled (mission §3.3).
 pub const NO_LONGER_SHARED: &str = "Graph session is no longer shared with this project";
 /// Why a command expired that nobody started (hub §2).
@@ -108,6 +152,16 @@ const _: () = {
         RESULT_UTF16_MAX * 6 < BODY_BYTES_MAX,
         "nor a result, however it is escaped"
     );
+    assert!(
+        TASK_LEASE_MS_DEFAULT < TASK_EXPIRY_MS,
+        "a lapsed claim leaves time for another candidate"
+    );
+    assert!(TASK_LEASE_MS_MIN < TASK_LEASE_MS_DEFAULT);
+    assert!(
+        ARTIFACT_BYTES_MAX.div_ceil(3) * 4 + 64 * 1024 < BODY_BYTES_MAX,
+        "an artifact in base64 fits into a request"
+    );
+    assert!(INBOX_WAITING_MAX < OPEN_TASKS_PER_CHAT_MAX);
 };
 
 #[cfg(test)]
@@ -135,6 +189,13 @@ mod tests {
             (604_800_000, 604_800_000)
         );
         assert_eq!((FIRST_CHECK_SECONDS, THEN_EVERY_SECONDS), (20, 15));
+        assert_eq!((TASK_TEXT_UTF16_MAX, CHAT_LABEL_UTF16_MAX), (8_000, 200));
+        assert_eq!((TASK_RESULT_UTF16_MAX, TASK_CANDIDATES_MAX), (20_000, 8));
+        assert_eq!((INBOX_WAITING_MAX, INBOX_RECENT_MAX), (20, 5));
+        assert_eq!(
+            (TASK_EXPIRY_MS, TASK_LEASE_MS_DEFAULT),
+            (86_400_000, 1_800_000)
+        );
     }
 
     #[test]
@@ -143,6 +204,7 @@ mod tests {
             NO_LONGER_SHARED,
             "Graph session is no longer shared with this project"
         );
+        assert_eq!(CHAT_LINK_NOT_FOUND, "Chat link not found or access removed");
         assert_eq!(DESKTOP_SILENT, "desktop did not report back");
         assert_eq!(DESKTOP_RESTARTED, "desktop restarted");
     }

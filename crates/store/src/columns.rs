@@ -26,11 +26,19 @@ pub struct RunColumns {
     pub reported_cost: Option<f64>,
 }
 
-/// Stored columns that are no state of a run: the storage was changed by something else.
+/// Stored columns that are no state of their machine: the storage was changed by something else.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a stored run with status {status:?} lacks a fact of that status")]
+#[error("a stored {what} with status {status:?} lacks a fact of that status")]
 pub struct ColumnError {
+    what: &'static str,
     status: String,
+}
+
+impl ColumnError {
+    pub(crate) fn new(what: &'static str, status: &str) -> Self {
+        let status = status.to_owned();
+        Self { what, status }
+    }
 }
 
 impl From<&Run> for RunColumns {
@@ -64,9 +72,7 @@ impl TryFrom<RunColumns> for Run {
     type Error = ColumnError;
 
     fn try_from(columns: RunColumns) -> Result<Self, ColumnError> {
-        let broken = ColumnError {
-            status: columns.status.clone(),
-        };
+        let broken = ColumnError::new("run", &columns.status);
         let status = Status::from_word(&columns.status).ok_or_else(|| broken.clone())?;
         let execution = execution(&columns);
         let (request, queued_at, updated_at) = (

@@ -7,12 +7,18 @@
 
 pub mod rules;
 
+mod chat_rows;
 mod columns;
 mod error;
 mod memory;
 mod operations;
 mod rows;
+mod task_columns;
 
+pub use chat_rows::{
+    Artifact, ArtifactKey, ArtifactReader, AssignTask, AssignedTask, Candidate, ChatLink, ChatRow,
+    LinkKey, LinkedChat, NewArtifact, NewChatLink, OwnedTask, Revoked, Swept, TaskRow,
+};
 pub use columns::{ColumnError, RunColumns};
 pub use error::StoreError;
 pub use memory::MemoryStore;
@@ -21,3 +27,4 @@ pub use rows::{
     Connection, Desktop, Handout, NewConnection, NewDesktop, NewProject, Project, QueueRun,
     QueuedRun, RunKey, RunRow, SessionRow, Synced, TokenHash,
 };
+pub use task_columns::TaskColumns;

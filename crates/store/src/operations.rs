@@ -3,14 +3,18 @@
 use std::future::Future;
 
 use callboard_domain::graph_run::Completion;
+use callboard_domain::linked_task::Verdict;
 use callboard_domain::{
-    CommandId, ConnectionId, DesktopId, ExecutionId, OwnerId, ProjectId, Timestamp, WorkerId,
+    ChatLinkId, ClaimId, CommandId, ConnectionId, DesktopId, ExecutionId, OwnerId, ProjectId,
+    TaskId, Timestamp, WorkerId,
 };
 use callboard_wire::relay::{Progress, SessionInfo};
 
 use crate::{
-    Connection, Desktop, NewConnection, NewDesktop, NewProject, Project, QueueRun, QueuedRun,
-    RunKey, RunRow, SessionRow, StoreError, Synced, TokenHash,
+    Artifact, ArtifactKey, AssignTask, AssignedTask, ChatRow, Connection, Desktop, LinkKey,
+    LinkedChat, NewArtifact, NewChatLink, NewConnection, NewDesktop, NewProject, OwnedTask,
+    Project, QueueRun, QueuedRun, Revoked, RunKey, RunRow, SessionRow, StoreError, Swept, Synced,
+    TaskRow, TokenHash,
 };
 
 /// Where the hub keeps everything. An answered write is durable; a read never waits for a writer
@@ -73,14 +77,14 @@ pub trait Store: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<Connection>, StoreError>> + Send;
 
     /// Revokes a connection: its token stops working, its queued commands end cancelled, its
-    /// running ones are asked to stop. Gives the commands that changed, or `None` when the owner
-    /// has no such connection.
+    /// running ones are asked to stop, its links are revoked. Gives what changed, or `None` when
+    /// the owner has no such connection.
     fn revoke_connection(
         &self,
         owner_id: OwnerId,
         name: String,
         now: Timestamp,
-    ) -> impl Future<Output = Result<Option<Vec<RunRow>>, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Option<Revoked>, StoreError>> + Send;
 
     /// The connection that a token belongs to.
     fn connection_by_token(
@@ -179,19 +183,131 @@ pub trait Store: Send + Sync + 'static {
         now: Timestamp,
     ) -> impl Future<Output = Result<(RunRow, bool), StoreError>> + Send;
 
+    /// Links a conversation to a project, or finds the link that was made under the same key.
+    /// [`Refusal::LinkKeyReused`](callboard_domain::Refusal::LinkKeyReused),
+    /// [`Refusal::ChatLinkNotFound`](callboard_domain::Refusal::ChatLinkNotFound) when that link
+    /// is not live any more, [`Refusal::ProjectNotFound`](callboard_domain::Refusal::ProjectNotFound),
+    /// [`Refusal::TooManyLinks`](callboard_domain::Refusal::TooManyLinks).
+    fn link_chat(
+        &self,
+        new: NewChatLink,
+    ) -> impl Future<Output = Result<LinkedChat, StoreError>> + Send;
+
+    /// The owner's live links, oldest first. A link is live until it or its connection is revoked,
+    /// or the connection loses the project.
+    fn chat_links(
+        &self,
+        owner_id: OwnerId,
+    ) -> impl Future<Output = Result<Vec<ChatRow>, StoreError>> + Send;
+
+    /// Revokes a link and takes it off its open tasks. Gives the tasks that changed, or `None` when
+    /// the owner has no such live link.
+    fn revoke_chat_link(
+        &self,
+        owner_id: OwnerId,
+        link_id: ChatLinkId,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Option<Vec<TaskRow>>, StoreError>> + Send;
+
+    /// Assigns a task, or finds the one that was assigned under the same key.
+    /// [`Refusal::TaskKeyReused`](callboard_domain::Refusal::TaskKeyReused),
+    /// [`Refusal::ChatLinkNotFound`](callboard_domain::Refusal::ChatLinkNotFound) when a candidate
+    /// is not a live link of the owner,
+    /// [`Refusal::CandidatesApart`](callboard_domain::Refusal::CandidatesApart),
+    /// [`Refusal::TooManyTasks`](callboard_domain::Refusal::TooManyTasks).
+    fn assign_task(
+        &self,
+        request: AssignTask,
+    ) -> impl Future<Output = Result<AssignedTask, StoreError>> + Send;
+
+    /// The owner's tasks, settled at `now`, latest first, at most `limit`.
+    fn tasks(
+        &self,
+        owner_id: OwnerId,
+        limit: usize,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Vec<OwnedTask>, StoreError>> + Send;
+
+    /// One task of the owner, settled at `now`.
+    fn task(
+        &self,
+        owner_id: OwnerId,
+        task_id: TaskId,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Option<OwnedTask>, StoreError>> + Send;
+
+    /// Takes a task back; one that is over stays as it is.
+    /// [`Refusal::TaskNotFound`](callboard_domain::Refusal::TaskNotFound).
+    fn cancel_task(
+        &self,
+        owner_id: OwnerId,
+        task_id: TaskId,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<TaskRow, StoreError>> + Send;
+
+    /// What a linked chat sees, settled at `now` and chosen by [`crate::rules::inbox`]; `None` when
+    /// the connection has no such live link.
+    fn inbox(
+        &self,
+        key: LinkKey,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Option<Vec<TaskRow>>, StoreError>> + Send;
+
+    /// Claims a task under `claim_id`, or finds the link's own claim that is alive; true for the
+    /// latter. [`Refusal::ChatLinkNotFound`](callboard_domain::Refusal::ChatLinkNotFound), and the
+    /// refusals of a claim in [`callboard_domain::linked_task::decide`].
+    fn claim_task(
+        &self,
+        key: LinkKey,
+        task_id: TaskId,
+        claim_id: ClaimId,
+        lease_ms: u64,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<(TaskRow, bool), StoreError>> + Send;
+
+    /// Stores how a task went; true when the same result was stored before. Refusals of a submit as
+    /// in [`callboard_domain::linked_task::decide`];
+    /// [`Refusal::SubmitMissing`](callboard_domain::Refusal::SubmitMissing) for an unknown link, too.
+    fn submit_task(
+        &self,
+        key: LinkKey,
+        task_id: TaskId,
+        claim_id: ClaimId,
+        verdict: Verdict,
+        result: String,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<(TaskRow, bool), StoreError>> + Send;
+
+    /// Stores a file under a claim; true when the same was stored before. Refusals as in
+    /// [`callboard_domain::linked_task::decide_upload`];
+    /// [`Refusal::SubmitMissing`](callboard_domain::Refusal::SubmitMissing) for an unknown link, too.
+    fn upload_artifact(
+        &self,
+        key: LinkKey,
+        task_id: TaskId,
+        new: NewArtifact,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<(Artifact, bool), StoreError>> + Send;
+
+    /// An artifact and its bytes; `None` for whatever is not the reader's.
+    fn artifact(
+        &self,
+        key: ArtifactKey,
+    ) -> impl Future<Output = Result<Option<(Artifact, Vec<u8>)>, StoreError>> + Send;
+
     /// Stores when desktops were last seen. Never moves a desktop's time backwards.
     fn note_seen(
         &self,
         seen: Vec<(DesktopId, Timestamp)>,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Stores what time caused in at most `rows_max` rows that are due, longest due first, and
-    /// gives those that moved, together with whether more may be due: then sweep again.
+    /// Stores what time caused in at most `rows_max` commands and as many tasks that are due,
+    /// longest due first.
     fn sweep(
         &self,
         now: Timestamp,
         rows_max: usize,
-    ) -> impl Future<Output = Result<(Vec<RunRow>, bool), StoreError>> + Send;
+    ) -> impl Future<Output = Result<Swept, StoreError>> + Send;
 
     /// Whether the store can answer now.
     fn ready(&self) -> impl Future<Output = Result<(), StoreError>> + Send;

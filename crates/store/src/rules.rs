@@ -1,12 +1,17 @@
 //! What every store decides in the same way around the pure machines.
 
 use callboard_domain::graph_run::{Event, Run, Status, decide, next_sweep, settle, sweep};
-use callboard_domain::limits::COMMANDS_PER_SYNC_MAX;
-use callboard_domain::{Decision, Digest, Refusal, Timestamp, WorkerId};
+use callboard_domain::limits::{
+    COMMANDS_PER_SYNC_MAX, INBOX_CLAIMED_MAX, INBOX_RECENT_MAX, INBOX_WAITING_MAX,
+};
+use callboard_domain::linked_task::{self, Task};
+use callboard_domain::{
+    ChatLinkId, Decision, Digest, ProjectId, Refusal, TaskId, Timestamp, WorkerId,
+};
 use callboard_wire::RawValue;
 use callboard_wire::relay::{CommandInfo, ControlInfo, Progress};
 
-use crate::{Handout, RunRow, StoreError};
+use crate::{Artifact, Handout, NewArtifact, RunRow, StoreError};
 
 /// Binds a desktop identity to `worker_id`; true when that is new and must be stored.
 ///
@@ -99,4 +104,124 @@ pub fn hand_out(rows: &[RunRow]) -> Result<Handout, StoreError> {
         }
     }
     Ok(handout)
+}
+
+/// What a request with the key of an existing link gets: that link, if it is `live`.
+///
+/// # Errors
+/// [`Refusal::LinkKeyReused`] when the key belongs to a different request;
+/// [`Refusal::ChatLinkNotFound`] when the link is gone.
+pub fn replay_link(stored: Digest, request: Digest, live: bool) -> Result<(), Refusal> {
+    if stored != request {
+        return Err(Refusal::LinkKeyReused);
+    }
+    if live {
+        Ok(())
+    } else {
+        Err(Refusal::ChatLinkNotFound)
+    }
+}
+
+/// What an assignment with a known idempotency key gets: the task as it stands now.
+///
+/// # Errors
+/// [`Refusal::TaskKeyReused`] when the key belongs to a different assignment.
+pub fn replay_assign(task: &Task, request: Digest, now: Timestamp) -> Result<Task, Refusal> {
+    linked_task::decide(task, &linked_task::Event::Assign { request }, now)?;
+    Ok(task_at(task, now))
+}
+
+/// How whatever is not the caller's is refused, so that "not yours" and "does not exist" are one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unknown {
+    /// For a link.
+    pub link: Refusal,
+    /// For a task of a known link.
+    pub task: Refusal,
+}
+
+impl Unknown {
+    /// The refusals of `event`. One that only the owner causes names no link.
+    pub const fn to(event: &linked_task::Event) -> Self {
+        match event {
+            linked_task::Event::Claim { .. } => Self {
+                link: Refusal::ChatLinkNotFound,
+                task: Refusal::ClaimMissing,
+            },
+            linked_task::Event::Submit(_) => Self {
+                link: Refusal::SubmitMissing,
+                task: Refusal::SubmitMissing,
+            },
+            linked_task::Event::Assign { .. }
+            | linked_task::Event::Cancel
+            | linked_task::Event::RevokeLink { .. } => Self {
+                link: Refusal::ChatLinkNotFound,
+                task: Refusal::TaskNotFound,
+            },
+        }
+    }
+}
+
+/// The one project that all candidates of a task belong to.
+///
+/// # Errors
+/// [`Refusal::CandidatesApart`] when there are several; [`Refusal::ChatLinkNotFound`] when there is
+/// no candidate.
+pub fn one_project(projects: &[ProjectId]) -> Result<ProjectId, Refusal> {
+    let first = projects.first().ok_or(Refusal::ChatLinkNotFound)?;
+    if projects.iter().all(|project| project == first) {
+        Ok(*first)
+    } else {
+        Err(Refusal::CandidatesApart)
+    }
+}
+
+/// The row of an artifact that is new.
+pub fn stored_artifact(
+    link_id: ChatLinkId,
+    task_id: TaskId,
+    new: &NewArtifact,
+    content: Digest,
+    now: Timestamp,
+) -> Artifact {
+    Artifact {
+        task_id,
+        link_id,
+        claim_id: new.claim_id,
+        artifact_id: new.artifact_id.clone(),
+        name: new.name.clone(),
+        media_type: new.media_type.clone(),
+        size_bytes: new.content.len() as u64,
+        content,
+        uploaded_at: now,
+    }
+}
+
+/// The task as it stands at `now`, without storing anything.
+pub fn task_at(task: &Task, now: Timestamp) -> Task {
+    linked_task::settle(task, now.max(task.updated_at)).unwrap_or_else(|| task.clone())
+}
+
+/// What a linked chat sees of its tasks, which come settled and oldest first: its own claims, then
+/// what waits, then the last ones that are over, latest first. What another candidate has claimed
+/// is not shown: nothing can be done about it.
+pub fn inbox<T>(link_id: ChatLinkId, tasks: Vec<T>, task: impl Fn(&T) -> &Task) -> Vec<T> {
+    let (mut claimed, mut waiting, mut over) = (Vec::new(), Vec::new(), Vec::new());
+    for item in tasks {
+        let task = task(&item);
+        match (task.status(), task.claim()) {
+            (linked_task::Status::Queued, _) => waiting.push(item),
+            (linked_task::Status::Claimed, Some(claim)) if claim.link_id == link_id => {
+                claimed.push(item);
+            }
+            (linked_task::Status::Claimed, _) => {}
+            (linked_task::Status::Over(_), _) => over.push(item),
+        }
+    }
+    claimed.truncate(INBOX_CLAIMED_MAX);
+    waiting.truncate(INBOX_WAITING_MAX);
+    over.reverse();
+    over.sort_by_key(|item| std::cmp::Reverse(task(item).finished_at()));
+    over.truncate(INBOX_RECENT_MAX);
+    claimed.into_iter().chain(waiting).chain(over).collect()
 }

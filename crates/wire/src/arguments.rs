@@ -29,6 +29,8 @@ pub enum Kind {
     Id,
     /// A text within a bound.
     Text(TextBound),
+    /// One of a few words.
+    Word(&'static [&'static str]),
     /// A whole number within an inclusive range.
     Integer {
         /// Smallest permitted value.
@@ -80,6 +82,7 @@ impl Kind {
                 format!("text of at most {max} characters")
             }
             Self::Text(TextBound { min, max, .. }) => format!("text of {min} to {max} characters"),
+            Self::Word(words) => format!("one of {}", words.join(", ")),
             Self::Integer { min, max } => format!("a whole number from {min} to {max}"),
             Self::Object { utf16_max } => {
                 format!("a JSON object of at most {utf16_max} characters")
@@ -107,6 +110,9 @@ impl Kind {
                 "type": "string",
                 "description": format!("{description} At most {max} characters."),
             }),
+            Self::Word(words) => json!({
+                "type": "string", "description": description, "enum": words,
+            }),
             Self::Integer { min, max } => json!({
                 "type": "integer", "description": description, "minimum": min, "maximum": max,
             }),
@@ -122,6 +128,9 @@ impl Kind {
             (Self::Text(bound), Value::String(text)) => {
                 bound.admits(&text).then_some(Given::Text(text))
             }
+            (Self::Word(words), Value::String(word)) => {
+                words.contains(&word.as_str()).then_some(Given::Text(word))
+            }
             (Self::Integer { min, max }, value) => whole_number(&value)
                 .filter(|number| (min..=max).contains(number))
                 .map(Given::Integer),
@@ -130,7 +139,7 @@ impl Kind {
                 let text = canonical_json(&Value::Object(fields.clone()));
                 (utf16_len(&text) <= utf16_max).then_some(Given::Object(fields))
             }
-            (Self::Id | Self::Text(_) | Self::Object { .. }, _) => None,
+            (Self::Id | Self::Text(_) | Self::Word(_) | Self::Object { .. }, _) => None,
         }
     }
 }
@@ -249,9 +258,14 @@ impl Values {
 
     /// The text of an argument that was given; empty for one that was left out.
     pub fn text(&self, name: &str) -> &str {
+        self.given_text(name).unwrap_or_default()
+    }
+
+    /// The text of an argument, if it was given.
+    pub fn given_text(&self, name: &str) -> Option<&str> {
         match self.find(name) {
-            Some(Given::Text(text)) => text,
-            Some(Given::Integer(_) | Given::Object(_)) | None => "",
+            Some(Given::Text(text)) => Some(text),
+            Some(Given::Integer(_) | Given::Object(_)) | None => None,
         }
     }
 

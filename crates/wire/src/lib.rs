@@ -15,7 +15,7 @@ mod rfc3339;
 
 pub use canonical::canonical_json;
 pub use problem::{PROBLEM_MEDIA_TYPE, Problem};
-pub use rfc3339::rfc3339;
+pub use rfc3339::{epoch_seconds, rfc3339};
 pub use serde_json::value::RawValue;
 
 /// The header in which a desktop names its data folder: a UUID, made once for the folder.

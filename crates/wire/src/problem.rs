@@ -46,14 +46,34 @@ impl Problem {
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let status = match refusal {
-            Refusal::RunNotFound | Refusal::SessionNotFound | Refusal::ProjectNotFound => 404,
+            Refusal::RunNotFound
+            | Refusal::SessionNotFound
+            | Refusal::ProjectNotFound
+            | Refusal::ChatLinkNotFound
+            | Refusal::TaskNotFound
+            | Refusal::ArtifactNotFound
+            | Refusal::ClaimMissing
+            | Refusal::SubmitMissing => 404,
             Refusal::KeyReused
             | Refusal::RunOver
             | Refusal::RunTaken
             | Refusal::StaleExecution
             | Refusal::CompletionDiffers
-            | Refusal::DesktopInUse => 409,
-            Refusal::CompletionWithoutExecution | Refusal::TooManySessions => 422,
+            | Refusal::DesktopInUse
+            | Refusal::LinkKeyReused
+            | Refusal::TaskKeyReused
+            | Refusal::TooManyLinks
+            | Refusal::TooManyTasks
+            | Refusal::TooManyArtifacts
+            | Refusal::ClaimTaken
+            | Refusal::ClaimOver(_)
+            | Refusal::SubmitOver(_)
+            | Refusal::SubmitLapsed
+            | Refusal::SubmitStale
+            | Refusal::ArtifactDiffers => 409,
+            Refusal::CompletionWithoutExecution
+            | Refusal::TooManySessions
+            | Refusal::CandidatesApart => 422,
             Refusal::ReportTooLong => 413,
         };
         Self::new(status, refusal.code(), refusal.public_text())

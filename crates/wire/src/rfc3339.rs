@@ -11,6 +11,11 @@ pub fn rfc3339(at: Timestamp) -> String {
         .to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
+/// A point in time as whole epoch seconds, never later than the point itself.
+pub fn epoch_seconds(at: Timestamp) -> i64 {
+    at.as_millis().div_euclid(1_000)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

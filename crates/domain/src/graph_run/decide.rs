@@ -1,6 +1,7 @@
 //! The rules of a run: one arm a state and event.
 
 use super::{Completion, End, Event, Execution, LostDesktop, Run, State};
+use crate::decision::decide_on_settled;
 use crate::limits::{DESKTOP_SILENT, NO_LONGER_SHARED, QUEUED_EXPIRY_MS, SILENT_DESKTOP_MS};
 use crate::{Decision, ExecutionId, FinalStatus, Refusal, Report, Timestamp};
 
@@ -13,14 +14,7 @@ use crate::{Decision, ExecutionId, FinalStatus, Refusal, Report, Timestamp};
 /// [`Refusal::ReportTooLong`] for a completion.
 pub fn decide(run: &Run, event: &Event, now: Timestamp) -> Result<Decision<Run>, Refusal> {
     let now = now.max(run.updated_at);
-    if let Some(settled) = settle(run, now) {
-        return Ok(match decide_settled(&settled, event, now)? {
-            Decision::Moved(next) => Decision::Moved(next),
-            Decision::Replayed => Decision::Replayed,
-            Decision::Unchanged => Decision::Moved(settled),
-        });
-    }
-    decide_settled(run, event, now)
+    decide_on_settled(run, settle(run, now), |run| decide_settled(run, event, now))
 }
 
 /// Applies what time alone caused: a command that nobody started in

@@ -6,14 +6,18 @@ use std::future::{Future, ready};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callboard_domain::graph_run::{Completion, Event};
+use callboard_domain::linked_task::{self, Submission, Verdict};
 use callboard_domain::{
-    CommandId, ConnectionId, DesktopId, ExecutionId, OwnerId, ProjectId, Timestamp, WorkerId,
+    ChatLinkId, ClaimId, CommandId, ConnectionId, DesktopId, ExecutionId, OwnerId, ProjectId,
+    TaskId, Timestamp, WorkerId,
 };
 use callboard_wire::relay::{Progress, SessionInfo};
 
 use crate::{
-    Connection, Desktop, NewConnection, NewDesktop, NewProject, Project, QueueRun, QueuedRun,
-    RunKey, RunRow, SessionRow, Store, StoreError, Synced, TokenHash,
+    Artifact, ArtifactKey, AssignTask, AssignedTask, ChatRow, Connection, Desktop, LinkKey,
+    LinkedChat, NewArtifact, NewChatLink, NewConnection, NewDesktop, NewProject, OwnedTask,
+    Project, QueueRun, QueuedRun, Revoked, RunKey, RunRow, SessionRow, Store, StoreError, Swept,
+    Synced, TaskRow, TokenHash,
 };
 use tables::{Caller, Tables};
 
@@ -91,7 +95,7 @@ impl Store for MemoryStore {
         owner_id: OwnerId,
         name: String,
         now: Timestamp,
-    ) -> impl Future<Output = Result<Option<Vec<RunRow>>, StoreError>> + Send {
+    ) -> impl Future<Output = Result<Option<Revoked>, StoreError>> + Send {
         ready(self.tables().revoke_connection(owner_id, &name, now))
     }
 
@@ -209,6 +213,122 @@ impl Store for MemoryStore {
         )
     }
 
+    fn link_chat(
+        &self,
+        new: NewChatLink,
+    ) -> impl Future<Output = Result<LinkedChat, StoreError>> + Send {
+        ready(self.tables().link_chat(new))
+    }
+
+    fn chat_links(
+        &self,
+        owner_id: OwnerId,
+    ) -> impl Future<Output = Result<Vec<ChatRow>, StoreError>> + Send {
+        ready(Ok(self.tables().chat_links(owner_id)))
+    }
+
+    fn revoke_chat_link(
+        &self,
+        owner_id: OwnerId,
+        link_id: ChatLinkId,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Option<Vec<TaskRow>>, StoreError>> + Send {
+        ready(self.tables().revoke_chat_link(owner_id, link_id, now))
+    }
+
+    fn assign_task(
+        &self,
+        request: AssignTask,
+    ) -> impl Future<Output = Result<AssignedTask, StoreError>> + Send {
+        ready(self.tables().assign_task(request))
+    }
+
+    fn tasks(
+        &self,
+        owner_id: OwnerId,
+        limit: usize,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Vec<OwnedTask>, StoreError>> + Send {
+        ready(Ok(self.tables().tasks(owner_id, limit, now)))
+    }
+
+    fn task(
+        &self,
+        owner_id: OwnerId,
+        task_id: TaskId,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Option<OwnedTask>, StoreError>> + Send {
+        ready(Ok(self.tables().task(owner_id, task_id, now)))
+    }
+
+    fn cancel_task(
+        &self,
+        owner_id: OwnerId,
+        task_id: TaskId,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<TaskRow, StoreError>> + Send {
+        ready(self.tables().cancel_task(owner_id, task_id, now))
+    }
+
+    fn inbox(
+        &self,
+        key: LinkKey,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Option<Vec<TaskRow>>, StoreError>> + Send {
+        ready(Ok(self.tables().inbox(key, now)))
+    }
+
+    fn claim_task(
+        &self,
+        key: LinkKey,
+        task_id: TaskId,
+        claim_id: ClaimId,
+        lease_ms: u64,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<(TaskRow, bool), StoreError>> + Send {
+        let event = linked_task::Event::Claim {
+            link_id: key.link_id,
+            claim_id,
+            lease_ms,
+        };
+        ready(self.tables().decide_task(key, task_id, &event, now))
+    }
+
+    fn submit_task(
+        &self,
+        key: LinkKey,
+        task_id: TaskId,
+        claim_id: ClaimId,
+        verdict: Verdict,
+        result: String,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<(TaskRow, bool), StoreError>> + Send {
+        let event = linked_task::Event::Submit(Submission {
+            link_id: key.link_id,
+            claim_id,
+            verdict,
+            result,
+        });
+        ready(self.tables().decide_task(key, task_id, &event, now))
+    }
+
+    fn upload_artifact(
+        &self,
+        key: LinkKey,
+        task_id: TaskId,
+        new: NewArtifact,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<(Artifact, bool), StoreError>> + Send {
+        ready(self.tables().upload_artifact(key, task_id, new, now))
+    }
+
+    fn artifact(
+        &self,
+        key: ArtifactKey,
+    ) -> impl Future<Output = Result<Option<(Artifact, Vec<u8>)>, StoreError>> + Send {
+        ready(Ok(self.tables().artifact(&key)))
+    }
+
     fn note_seen(
         &self,
         seen: Vec<(DesktopId, Timestamp)>,
@@ -221,7 +341,7 @@ impl Store for MemoryStore {
         &self,
         now: Timestamp,
         rows_max: usize,
-    ) -> impl Future<Output = Result<(Vec<RunRow>, bool), StoreError>> + Send {
+    ) -> impl Future<Output = Result<Swept, StoreError>> + Send {
         ready(Ok(self.tables().sweep(now, rows_max)))
     }
 

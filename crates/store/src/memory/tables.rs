@@ -1,5 +1,7 @@
 //! The tables and what each operation does to them.
 
+mod chats;
+
 use std::collections::BTreeMap;
 
 use callboard_domain::graph_run::{Event, Run, decide};
@@ -12,7 +14,7 @@ use callboard_wire::relay::{Progress, SessionInfo};
 use crate::rules::{self, settled_at};
 use crate::{
     Connection, Desktop, NewConnection, NewDesktop, NewProject, Project, QueueRun, QueuedRun,
-    RunRow, SessionRow, StoreError, Synced, TokenHash,
+    Revoked, RunRow, SessionRow, StoreError, Swept, Synced, TokenHash,
 };
 
 /// Whose command it must be.
@@ -34,6 +36,7 @@ pub(super) struct Tables {
     /// set back.
     queue: Vec<CommandId>,
     keys: BTreeMap<(ConnectionId, String), CommandId>,
+    chats: chats::Chats,
 }
 
 #[derive(Debug)]
@@ -186,7 +189,7 @@ impl Tables {
         owner_id: OwnerId,
         name: &str,
         now: Timestamp,
-    ) -> Result<Option<Vec<RunRow>>, StoreError> {
+    ) -> Result<Option<Revoked>, StoreError> {
         let found = self
             .connections
             .iter_mut()
@@ -195,7 +198,8 @@ impl Tables {
             return Ok(None);
         };
         connection.revoked = true;
-        let caller = Caller::Connection(connection.id);
+        let connection_id = connection.id;
+        let caller = Caller::Connection(connection_id);
         let mut changed = Vec::new();
         let theirs = self.runs.values_mut().filter(|row| caller.may(row));
         for row in theirs {
@@ -204,11 +208,12 @@ impl Tables {
                 changed.push(row.clone());
             }
         }
-        let changed = changed
+        let runs = changed
             .iter()
             .map(|row| self.shown(row, row.run.clone()))
             .collect();
-        Ok(Some(changed))
+        let tasks = self.chats.revoke_connection(connection_id, now)?;
+        Ok(Some(Revoked { runs, tasks }))
     }
 
     pub(super) fn connection_by_token(&self, token_hash: TokenHash) -> Option<Connection> {
@@ -468,7 +473,14 @@ impl Tables {
         }
     }
 
-    pub(super) fn sweep(&mut self, now: Timestamp, rows_max: usize) -> (Vec<RunRow>, bool) {
+    pub(super) fn sweep(&mut self, now: Timestamp, rows_max: usize) -> Swept {
+        let (runs, more_runs) = self.sweep_runs(now, rows_max);
+        let (tasks, more_tasks) = self.chats.sweep(now, rows_max);
+        let more = more_runs || more_tasks;
+        Swept { runs, tasks, more }
+    }
+
+    fn sweep_runs(&mut self, now: Timestamp, rows_max: usize) -> (Vec<RunRow>, bool) {
         let mut due: Vec<_> = self
             .runs
             .values()

@@ -10,12 +10,7 @@ use crate::relay::SessionInfo;
 
 /// What it takes.
 pub const ARGUMENTS: &[Argument] = &[
-    Argument {
-        name: "project_id",
-        description: "A project from list_projects.",
-        kind: Kind::Id,
-        required: true,
-    },
+    super::PROJECT_ID,
     Argument {
         name: "limit",
         description: "How many sessions to return at most; 50 when left out.",

@@ -1,9 +1,7 @@
 //! `run_graph_session`: queues a run and answers with a ticket.
 
-use callboard_domain::limits::{
-    ARGUMENTS_UTF16_MAX, IDEMPOTENCY_KEY_CHARS_MAX, IDEMPOTENCY_KEY_CHARS_MIN,
-};
-use callboard_domain::{CommandId, TextBound, TextUnit};
+use callboard_domain::CommandId;
+use callboard_domain::limits::ARGUMENTS_UTF16_MAX;
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::{Argument, Kind};
@@ -30,11 +28,7 @@ pub const ARGUMENTS: &[Argument] = &[
         description: "Chosen by you, 8 to 128 characters, new for each run you intend. Repeat the \
                       same key after a lost response: it returns the same command and never \
                       queues a second run.",
-        kind: Kind::Text(TextBound {
-            min: IDEMPOTENCY_KEY_CHARS_MIN,
-            max: IDEMPOTENCY_KEY_CHARS_MAX,
-            unit: TextUnit::CodePoint,
-        }),
+        kind: Kind::Text(super::IDEMPOTENCY_KEY_BOUND),
         required: true,
     },
 ];
