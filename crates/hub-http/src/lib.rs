@@ -1,6 +1,8 @@
 //! The hub over HTTP: the MCP endpoint, the relay API and the probes. The only crate on the hub's
 //! side that knows HTTP.
 
+mod access;
+mod artifacts;
 mod guard;
 mod hold;
 mod mcp;

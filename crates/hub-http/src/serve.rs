@@ -15,7 +15,7 @@ use callboard_wire::Problem;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{HttpOptions, Shared, guard, mcp, probes, relay, reply};
+use crate::{HttpOptions, Shared, artifacts, guard, mcp, probes, relay, reply};
 
 /// The path that the published system uses for its MCP endpoint.
 const PUBLISHED_MCP_PATH: &str = "/api/v1/external-mcp";
@@ -45,6 +45,10 @@ pub fn router<S: Store>(
         .route("/healthz", get(probes::healthz))
         .route("/readyz", get(probes::readyz::<S>))
         .route("/api/v1/desktop", get(relay::desktop::<S>))
+        .route(
+            "/api/v1/artifacts/{task_id}/{claim_id}/{artifact_id}",
+            get(artifacts::download::<S>),
+        )
         .nest("/api/v1/external-assistants/graph-relays", relay)
         .with_state(Arc::clone(&shared))
         .route_service("/mcp", endpoint.clone())

@@ -4,7 +4,9 @@ use callboard_domain::limits::NAME_UTF16_MAX;
 use callboard_domain::{
     ConnectionId, DesktopId, OwnerId, ProjectId, Refusal, Scopes, Timestamp, utf16_len,
 };
-use callboard_store::{Connection, Desktop, NewConnection, NewDesktop, NewProject, Project, Store};
+use callboard_store::{
+    Connection, Desktop, NewConnection, NewDesktop, NewProject, Project, Revoked, Store,
+};
 
 use crate::{Hub, HubError, Topic, token_hash};
 
@@ -165,12 +167,12 @@ impl<S: Store> Hub<S> {
     }
 
     /// Revokes a connection: its token stops working at once, its queued commands end cancelled
-    /// with the published sentence, its running ones are asked to stop. Gives how many commands
-    /// changed.
+    /// with the published sentence, its running ones are asked to stop, its linked chats are
+    /// revoked. Gives what changed.
     ///
     /// # Errors
     /// [`HubError::Invalid`] when there is no connection of that name.
-    pub async fn revoke_connection(&self, name: &str) -> Result<usize, HubError> {
+    pub async fn revoke_connection(&self, name: &str) -> Result<Revoked, HubError> {
         let (owner_id, now) = (self.owner().await?, self.clock.now());
         let changed = self
             .store
@@ -178,12 +180,12 @@ impl<S: Store> Hub<S> {
             .await?;
         let changed = changed
             .ok_or_else(|| HubError::Invalid(format!("There is no connection named `{name}`.")))?;
-        for row in &changed {
+        for row in &changed.runs {
             self.signals.moved(Topic::Run(row.command_id));
             self.signals
                 .moved(Topic::Work(row.desktop_id, row.project_id));
         }
-        Ok(changed.len())
+        Ok(changed)
     }
 
     /// Whether the store can answer now.
@@ -196,13 +198,18 @@ impl<S: Store> Hub<S> {
 }
 
 fn checked_name(name: &str) -> Result<String, HubError> {
-    let name = name.trim();
-    if name.is_empty() || utf16_len(name) > NAME_UTF16_MAX || name.contains(char::is_control) {
+    one_line("A name", name, NAME_UTF16_MAX)
+}
+
+/// What people read in one line: trimmed, neither empty nor too long, without control characters.
+pub(crate) fn one_line(what: &str, text: &str, utf16_max: usize) -> Result<String, HubError> {
+    let text = text.trim();
+    if text.is_empty() || utf16_len(text) > utf16_max || text.contains(char::is_control) {
         return Err(HubError::Invalid(format!(
-            "A name has 1 to {NAME_UTF16_MAX} characters and no line breaks."
+            "{what} has 1 to {utf16_max} characters and no line breaks."
         )));
     }
-    Ok(name.to_owned())
+    Ok(text.to_owned())
 }
 
 impl HubError {

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use callboard_ambient::{Clock, Entropy};
+use callboard_domain::limits::TASK_LEASE_MS_DEFAULT;
 
 use crate::sweep::Sweeps;
 use crate::{Presence, Signals};
@@ -16,6 +17,7 @@ pub struct Hub<S> {
     pub(crate) signals: Signals,
     pub(crate) presence: Presence,
     pub(crate) sweeps: Mutex<Sweeps>,
+    pub(crate) task_lease_ms: u64,
 }
 
 impl<S> Hub<S> {
@@ -30,6 +32,16 @@ impl<S> Hub<S> {
             signals,
             presence,
             sweeps: Mutex::default(),
+            task_lease_ms: TASK_LEASE_MS_DEFAULT,
+        }
+    }
+
+    /// The same hub with another lease for tasks that several chats may claim, in milliseconds.
+    #[must_use]
+    pub fn with_task_lease_ms(self, task_lease_ms: u64) -> Self {
+        Self {
+            task_lease_ms,
+            ..self
         }
     }
 

@@ -7,6 +7,8 @@
 
 mod access;
 mod admin;
+mod artifacts;
+mod chats;
 mod error;
 mod hub;
 mod presence;
@@ -14,9 +16,12 @@ mod relay;
 mod runs;
 mod signals;
 mod sweep;
+mod tasks;
 
 pub use access::token_hash;
 pub use admin::{Created, DesktopSummary};
+pub use artifacts::NewUpload;
+pub use chats::NewLink;
 pub use error::HubError;
 pub use hub::Hub;
 pub use presence::{HeldWake, Presence};

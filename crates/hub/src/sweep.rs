@@ -50,13 +50,16 @@ impl<S: Store> Hub<S> {
         if must_wait {
             return Ok(false);
         }
-        let (moved, more) = self.store.sweep(now, SWEEP_ROWS_MAX).await?;
-        for row in moved {
+        let swept = self.store.sweep(now, SWEEP_ROWS_MAX).await?;
+        for row in swept.runs {
             self.signals.moved(Topic::Run(row.command_id));
             self.signals
                 .moved(Topic::Work(row.desktop_id, row.project_id));
             tracing::info!(command.id = %row.command_id, status = %row.run.status(), "timed out");
         }
-        Ok(more)
+        for row in swept.tasks {
+            tracing::info!(task.id = %row.task_id, status = %row.task.status(), "timed out");
+        }
+        Ok(swept.more)
     }
 }

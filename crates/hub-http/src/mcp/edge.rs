@@ -6,7 +6,6 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
-use callboard_domain::Scope;
 use callboard_domain::limits::{BODY_BYTES_MAX, REQUEST_READ_MS_MAX};
 use callboard_store::{Connection, Store};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -14,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::envelope::{Envelope, rpc_error};
 use super::tools;
-use crate::reply::{self, bearer};
+use crate::access::caller;
 use crate::{Shared, SharedHub};
 
 /// Answers one HTTP request to the endpoint; `rmcp` answers the MCP message in it.
@@ -122,25 +121,12 @@ async fn authorize<S: Store>(
     headers: &HeaderMap,
     envelope: &Envelope,
 ) -> Result<Option<Connection>, Box<Response>> {
-    let Some(token) = bearer(headers) else {
-        if headers.contains_key(header::AUTHORIZATION) {
-            return Err(unauthorized("Bearer error=\"invalid_token\""));
-        }
-        if is_open(envelope, shared.options.public_tool_list()) {
-            return Ok(None);
-        }
-        return Err(unauthorized("Bearer"));
-    };
-    let connection = match shared.hub.authenticate_connection(token).await {
-        Ok(Some(connection)) => connection,
-        Ok(None) => return Err(unauthorized("Bearer error=\"invalid_token\"")),
-        Err(error) => return Err(Box::new(reply::problem(error.into()))),
-    };
-    let needed = envelope.tool().and_then(tools::scope_of::<S>);
-    match needed.filter(|scope| !connection.scopes.contains(*scope)) {
-        None => Ok(Some(connection)),
-        Some(scope) => Err(insufficient_scope(scope)),
+    let bare = !headers.contains_key(header::AUTHORIZATION);
+    if bare && is_open(envelope, shared.options.public_tool_list()) {
+        return Ok(None);
     }
+    let needed = envelope.tool().and_then(tools::scope_of::<S>);
+    caller(shared, headers, needed).await.map(Some)
 }
 
 /// What a caller without a token may ask: how to begin, and what there is.
@@ -150,32 +136,6 @@ fn is_open(envelope: &Envelope, public_tool_list: bool) -> bool {
         "tools/list" => public_tool_list,
         method => envelope.is_notification() && method.starts_with("notifications/"),
     }
-}
-
-fn unauthorized(challenge: &str) -> Box<Response> {
-    let problem = callboard_wire::Problem::new(
-        401,
-        "unauthorized",
-        "A valid bearer token is needed. Make one on the hub with `callboard hub token create`.",
-    );
-    Box::new(challenged(reply::problem(problem), challenge))
-}
-
-fn insufficient_scope(scope: Scope) -> Box<Response> {
-    let scope = scope.as_str();
-    let detail = format!("This connection lacks the scope {scope}. Its owner can grant it.");
-    let problem = callboard_wire::Problem::new(403, "insufficient_scope", &detail);
-    let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
-    Box::new(challenged(reply::problem(problem), &challenge))
-}
-
-fn challenged(mut response: Response, challenge: &str) -> Response {
-    if let Ok(value) = HeaderValue::from_str(challenge) {
-        response
-            .headers_mut()
-            .insert(header::WWW_AUTHENTICATE, value);
-    }
-    response
 }
 
 /// Adds to an answer what rmcp has no field for, and turns what rmcp says as plain text into a

@@ -7,7 +7,7 @@ use callboard_store::{Connection, Store};
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
     CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    PaginatedRequestParams, RequestMetaObject, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -19,11 +19,12 @@ use crate::SharedHub;
 
 /// How to work with tickets, for a model.
 const INSTRUCTIONS: &str = "\
-Callboard runs the owner's saved Graphs on the owner's own desktop, which may be offline.
+Callboard runs the owner's saved Graphs on the owner's own desktop, which may be offline, and lets the owner leave tasks for a chat.
 1. list_projects, then list_graph_sessions: what you may run. An empty list means that nothing is shared yet.
 2. run_graph_session returns a ticket (command_id), not a result. Choose a new idempotency_key for each run you intend, and repeat the same key after a lost response.
 3. get_graph_run with wait_seconds up to 40 waits for the next change of status; repeat it until the status is completed, failed, cancelled or expired.
-4. cancel_graph_run stops a run you started. Do not start a run again because it is slow: it stays queued until the desktop is back.";
+4. cancel_graph_run stops a run you started. Do not start a run again because it is slow: it stays queued until the desktop is back.
+5. When asked to link this chat: link_current_chat once. When asked to check your tasks: read_linked_chat_tasks, claim_linked_chat_task, do the work, submit_linked_chat_result once. A rejected result stays rejected.";
 
 /// How long a client may keep the list of tools: it changes only with the hub's version.
 const TOOL_LIST_TTL_MS: u64 = 300_000;
@@ -116,6 +117,7 @@ impl<S: Store> ServerHandler for Handler<S> {
         let call = Call {
             shared: Arc::clone(&self.shared),
             caller: caller.clone(),
+            host_hint: host_hint(&context.meta),
             hung_up: context.ct.clone(),
         };
         let span = tracing::info_span!("mcp.call", tool = tool.spec.name);
@@ -127,6 +129,14 @@ impl<S: Store> ServerHandler for Handler<S> {
         };
         Ok(result.into())
     }
+}
+
+/// What ChatGPT (`openai/session`) and Codex (`threadId`) say of the conversation that a call comes
+/// from. It correlates, and permits nothing: anybody can send any.
+fn host_hint(meta: &RequestMetaObject) -> Option<String> {
+    let named = |name| meta.get(name).and_then(Value::as_str);
+    let hint = named("openai/session").or_else(|| named("threadId"));
+    hint.map(str::to_owned)
 }
 
 /// Deepest structured content, in levels: readers commonly stop at 128, and the message around it

@@ -1,10 +1,15 @@
 //! The tools: one file each, and the one ordered list of them.
 
 mod cancel_graph_run;
+mod claim_linked_chat_task;
 mod get_graph_run;
+mod link_current_chat;
 mod list_graph_sessions;
 mod list_projects;
+mod read_linked_chat_tasks;
 mod run_graph_session;
+mod submit_linked_chat_result;
+mod upload_linked_chat_artifact;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -57,6 +62,8 @@ type Answering<'a> = Pin<Box<dyn Future<Output = Result<String, HubError>> + Sen
 pub(super) struct Call<S> {
     pub(super) shared: SharedHub<S>,
     pub(super) caller: Connection,
+    /// The host's own name for the conversation, if it sent one.
+    pub(super) host_hint: Option<String>,
     /// Cancelled when nobody waits for the answer any more.
     pub(super) hung_up: CancellationToken,
 }
@@ -83,6 +90,26 @@ impl<S: Store> Tool<S> {
         Self {
             spec: &cancel_graph_run::SPEC,
             call: cancel_graph_run::call::<S>,
+        },
+        Self {
+            spec: &link_current_chat::SPEC,
+            call: link_current_chat::call::<S>,
+        },
+        Self {
+            spec: &read_linked_chat_tasks::SPEC,
+            call: read_linked_chat_tasks::call::<S>,
+        },
+        Self {
+            spec: &claim_linked_chat_task::SPEC,
+            call: claim_linked_chat_task::call::<S>,
+        },
+        Self {
+            spec: &submit_linked_chat_result::SPEC,
+            call: submit_linked_chat_result::call::<S>,
+        },
+        Self {
+            spec: &upload_linked_chat_artifact::SPEC,
+            call: upload_linked_chat_artifact::call::<S>,
         },
     ];
 
