@@ -2,7 +2,7 @@
 
 use callboard_domain::graph_run::Status;
 use callboard_domain::limits::{DESKTOP_SILENT, QUEUED_EXPIRY_MS, SILENT_DESKTOP_MS};
-use callboard_store::{QueueRun, Store};
+use callboard_store::{QueueRun, RunRow, Store, Swept};
 
 use crate::world::{START, World, at};
 
@@ -10,15 +10,15 @@ pub(super) async fn nothing_due_moves_nothing<S: Store>(world: World<S>) {
     let workspace = world.workspace().await;
     let row = world.queue(&workspace, "waits-in-peace").await;
     let swept = world.store.sweep(at(QUEUED_EXPIRY_MS - 1), 10).await;
-    assert_eq!(swept.unwrap(), (vec![], false));
+    assert_eq!(swept.unwrap(), Swept::default());
     assert_eq!(world.read(&row, START).await, Some(row));
 }
 
 pub(super) async fn what_nobody_started_expires<S: Store>(world: World<S>) {
     let workspace = world.workspace().await;
     let row = world.queue(&workspace, "waits-for-a-week").await;
-    let (moved, more) = world.store.sweep(at(QUEUED_EXPIRY_MS), 10).await.unwrap();
-    assert!(!more);
+    let swept = world.store.sweep(at(QUEUED_EXPIRY_MS), 10).await.unwrap();
+    let moved = only_runs(swept);
     assert_eq!(moved.len(), 1);
     assert_eq!(moved[0].run.status(), Status::Expired);
     let read = world.read(&row, START).await;
@@ -28,7 +28,7 @@ pub(super) async fn what_nobody_started_expires<S: Store>(world: World<S>) {
         "it is stored, whatever the clock says now"
     );
     let again = world.store.sweep(at(QUEUED_EXPIRY_MS), 10).await.unwrap();
-    assert_eq!(again, (vec![], false));
+    assert_eq!(again, Swept::default());
 }
 
 pub(super) async fn a_silent_desktop_loses_its_running_commands<S: Store>(world: World<S>) {
@@ -36,9 +36,8 @@ pub(super) async fn a_silent_desktop_loses_its_running_commands<S: Store>(world:
     let (row, _) = world.start(&workspace, "runs-for-a-week").await;
     let end = at(1_000).plus_ms(SILENT_DESKTOP_MS);
     let early = world.store.sweep(at(SILENT_DESKTOP_MS), 10).await.unwrap();
-    assert_eq!(early, (vec![], false));
-    let (moved, more) = world.store.sweep(end, 10).await.unwrap();
-    assert!(!more);
+    assert_eq!(early, Swept::default());
+    let moved = only_runs(world.store.sweep(end, 10).await.unwrap());
     let ended = moved[0].run.end().unwrap();
     assert_eq!(ended.report.error.as_deref(), Some(DESKTOP_SILENT));
     assert_eq!(moved[0].run.status(), Status::Failed);
@@ -57,10 +56,10 @@ pub(super) async fn a_sign_of_life_puts_that_off<S: Store>(world: World<S>) {
     let first_end = at(1_000).plus_ms(SILENT_DESKTOP_MS);
     for _ in 0..2 {
         let put_off = world.store.sweep(first_end, 10).await.unwrap();
-        assert_eq!(put_off, (vec![], false));
+        assert_eq!(put_off, Swept::default());
     }
     let end = seen_at.plus_ms(SILENT_DESKTOP_MS);
-    let (moved, _) = world.store.sweep(end, 10).await.unwrap();
+    let moved = only_runs(world.store.sweep(end, 10).await.unwrap());
     assert_eq!(moved[0].run.status(), Status::Failed);
 }
 
@@ -81,9 +80,16 @@ pub(super) async fn a_small_sweep_takes_the_longest_due_and_says_that_there_is_m
     let now = at(QUEUED_EXPIRY_MS + 10);
     let mut swept = Vec::new();
     for more_expected in [true, true, false] {
-        let (moved, more) = world.store.sweep(now, 2).await.unwrap();
-        assert_eq!(more, more_expected);
-        swept.extend(moved.into_iter().map(|row| row.command_id));
+        let Swept { runs, tasks, more } = world.store.sweep(now, 2).await.unwrap();
+        assert_eq!((tasks, more), (vec![], more_expected));
+        swept.extend(runs.into_iter().map(|row| row.command_id));
     }
     assert!(ids.iter().map(|(_, id)| id).eq(&swept));
+}
+
+/// The commands of a sweep that moved no task and left nothing.
+fn only_runs(swept: Swept) -> Vec<RunRow> {
+    let Swept { runs, tasks, more } = swept;
+    assert_eq!((tasks, more), (vec![], false));
+    runs
 }

@@ -3,7 +3,7 @@
 use callboard_domain::graph_run::Status;
 use callboard_domain::limits::NO_LONGER_SHARED;
 use callboard_domain::{OwnerId, ProjectId, Refusal};
-use callboard_store::{Connection, Desktop, NewProject, Project, Store, StoreError};
+use callboard_store::{Connection, Desktop, NewProject, Project, Revoked, Store, StoreError};
 
 use crate::world::{START, World, at, refusal};
 
@@ -162,7 +162,7 @@ pub(super) async fn a_revoked_connection_is_gone_and_leaves_its_name<S: Store>(w
             .store
             .revoke_connection(owner_id, "Claude".to_owned(), at(1))
     };
-    assert_eq!(revoke().await.unwrap(), Some(vec![]));
+    assert_eq!(revoke().await.unwrap(), Some(Revoked::default()));
     assert_eq!(revoke().await.unwrap(), None);
     let token = workspace.connection_token;
     let found = world.store.connection_by_token(token).await.unwrap();
@@ -187,7 +187,9 @@ pub(super) async fn revoking_ends_what_waits_and_asks_what_runs_to_stop<S: Store
     // In the very millisecond of the last change, which must not hide that something changed.
     let (owner_id, name) = (workspace.owner_id, "Claude".to_owned());
     let revoked = world.store.revoke_connection(owner_id, name, at(1_000));
-    let mut changed = revoked.await.unwrap().unwrap();
+    let Revoked { runs, tasks } = revoked.await.unwrap().unwrap();
+    assert_eq!(tasks, []);
+    let mut changed = runs;
     changed.sort_by_key(|row| row.run.status());
     let changed: Vec<_> = changed
         .iter()

@@ -2,7 +2,7 @@
 
 use callboard_domain::{CommandId, GraphSessionId, OwnerId, Refusal};
 use callboard_store::{
-    Connection, Desktop, Project, QueuedRun, RunRow, SessionRow, StoreError, Synced,
+    Connection, Desktop, Project, QueuedRun, Revoked, RunRow, SessionRow, StoreError, Swept, Synced,
 };
 use callboard_wire::relay::ControlInfo;
 
@@ -20,11 +20,11 @@ pub(super) enum Answer {
     Connection(Option<Connection>),
     Connections(Vec<Connection>),
     Sessions(Option<Vec<SessionRow>>),
-    Revoked(Option<Vec<RunRow>>),
+    Revoked(Option<Revoked>),
     Run(Option<RunRow>),
     Queued(QueuedRun),
     Completed(RunRow, bool),
-    Swept(Vec<RunRow>, bool),
+    Swept(Swept),
     Synced {
         commands: Vec<(CommandId, GraphSessionId, String, String)>,
         control: Vec<ControlInfo>,

@@ -84,7 +84,7 @@ impl Operation {
             Self::NoteSeen(seen) => Answer::of(store.note_seen(seen).await, |()| Answer::Done),
             Self::Sweep(rows_max) => {
                 let swept = store.sweep(now, rows_max).await;
-                Answer::of(swept, |(rows, more)| Answer::Swept(rows, more))
+                Answer::of(swept, Answer::Swept)
             }
             Self::Sync(desktop, project, sessions) => {
                 let synced = store.sync(desktop, project, sessions, now).await;
