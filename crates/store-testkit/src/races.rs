@@ -8,6 +8,7 @@ use callboard_domain::{CommandId, ExecutionId, Refusal};
 use callboard_store::{QueueRun, RunRow, Store, StoreError};
 
 use crate::block_on;
+use crate::chat_races::Contest;
 use crate::world::{Workspace, World, at, completed, key, refusal, session};
 
 /// Callers that start together.
@@ -22,6 +23,7 @@ const ROUNDS: usize = 20;
 pub fn races<S: Store>(factory: impl Fn() -> S) {
     let world = World::new(factory());
     let workspace = block_on(world.workspace());
+    let contest = Contest::new(&world, &workspace);
     for round in 0..ROUNDS {
         eprintln!("round {round}");
         one_key_queues_one_command(&world, &workspace, round);
@@ -30,6 +32,7 @@ pub fn races<S: Store>(factory: impl Fn() -> S) {
         one_of_several_completions_is_stored(&world, &workspace, round);
         a_sync_replaces_a_list_as_a_whole(&world, &workspace, round);
         block_on(world.share(&workspace, vec![session(0x5e, "Report")]));
+        contest.play(round);
     }
 }
 

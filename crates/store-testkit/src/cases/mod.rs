@@ -1,9 +1,15 @@
 //! What each operation means, a case a fact.
 
+mod artifacts;
+mod chats;
+mod claims;
+mod inbox;
 mod isolation;
+mod revocation;
 mod runs;
 mod sharing;
 mod sweeping;
+mod tasks;
 mod workspace;
 
 use callboard_store::Store;
@@ -20,6 +26,11 @@ macro_rules! play {
 }
 
 pub(crate) fn all<S: Store>(factory: &impl Fn() -> S) {
+    of_runs(factory);
+    of_chats(factory);
+}
+
+fn of_runs<S: Store>(factory: &impl Fn() -> S) {
     play!(factory:
         workspace {
             the_owner_is_made_once,
@@ -72,12 +83,80 @@ pub(crate) fn all<S: Store>(factory: &impl Fn() -> S) {
             a_silent_desktop_loses_its_running_commands,
             a_sign_of_life_puts_that_off,
             a_small_sweep_takes_the_longest_due_and_says_that_there_is_more,
+            tasks_that_are_not_due_stay,
+            lapsed_claims_wait_again_and_old_tasks_expire,
+            a_claim_swept_too_late_expires_at_once,
+            a_small_sweep_takes_the_longest_due_tasks_too,
         }
         isolation {
             the_command_of_another_connection_is_an_unknown_one,
             the_command_of_another_desktop_is_an_unknown_one,
             the_workspace_of_another_owner_is_an_unknown_one,
             a_revoked_connection_is_an_unknown_one,
+        }
+    );
+}
+
+fn of_chats<S: Store>(factory: &impl Fn() -> S) {
+    play!(factory:
+        chats {
+            a_link_is_read_back_whole,
+            the_same_key_is_the_same_link,
+            the_key_of_a_link_is_refused_for_another_request,
+            keys_of_links_belong_to_their_connection,
+            the_key_of_a_revoked_link_finds_nothing,
+            a_project_that_was_not_added_takes_no_link,
+            links_come_oldest_first_and_only_to_their_owner,
+            a_connection_takes_a_thousand_links,
+            a_foreign_a_revoked_and_an_unknown_chat_are_one,
+        }
+        tasks {
+            an_assigned_task_is_read_back_whole,
+            texts_of_tasks_come_back_to_the_letter,
+            the_same_key_is_the_same_task_for_ever,
+            the_key_of_a_task_is_refused_for_another_assignment,
+            a_candidate_is_a_live_link_of_the_owner,
+            candidates_of_two_projects_are_refused,
+            a_chat_takes_a_thousand_open_tasks,
+            tasks_come_latest_first_up_to_the_limit,
+            the_task_of_another_owner_is_an_unknown_one,
+            a_cancelled_task_is_over_at_once,
+            cancelling_what_is_over_changes_nothing,
+            a_task_expires_after_a_day_to_the_millisecond,
+        }
+        claims {
+            a_claim_is_answered_whole_and_kept_until_its_lease_ends,
+            a_claim_is_refused_with_its_reason,
+            a_sole_candidate_holds_its_claim_until_the_task_expires,
+            a_lease_never_outlasts_the_task,
+            a_lapsed_claim_is_taken_over_and_its_late_submit_is_stale,
+            a_lapsed_claim_that_nobody_took_over_is_to_be_claimed_again,
+            time_never_runs_backwards_on_a_task,
+            a_result_is_stored_once_and_replayed_for_ever,
+            a_submit_is_refused_in_the_published_order,
+        }
+        inbox {
+            an_inbox_begins_empty_and_shows_only_what_is_for_its_chat,
+            own_claims_come_first_then_what_waits_then_what_is_over_lately,
+            an_inbox_is_short,
+        }
+        artifacts {
+            a_file_is_read_back_whole,
+            bytes_come_back_as_they_were,
+            the_same_file_again_is_a_replay_whatever_became_of_the_task,
+            other_content_under_the_same_id_is_refused,
+            the_same_id_under_a_new_claim_is_a_new_file,
+            an_upload_is_refused_in_the_order_of_a_submit,
+            a_claim_takes_twenty_files,
+            a_file_is_its_owners_and_its_connections,
+            a_revoked_connection_reads_no_file,
+        }
+        revocation {
+            a_revoked_link_leaves_its_open_tasks,
+            a_task_over_by_then_is_not_cancelled,
+            a_claim_lapsed_by_then_waits_again,
+            a_revoked_connection_takes_all_its_links_along,
+            a_task_that_is_over_keeps_the_names_of_its_chats,
         }
     );
 }
