@@ -24,19 +24,6 @@ pub enum OpenError {
         /// The newest version that this program knows.
         known: u32,
     },
-    /// A hub of an older version has it open, so it cannot be brought up to date now.
-    #[error(
-        "{} is in use by an older Callboard (database version {found}, this one needs {known}): \
-         stop that one first", path.display()
-    )]
-    Older {
-        /// The database file.
-        path: PathBuf,
-        /// The version of the database.
-        found: u32,
-        /// The version that this program needs.
-        known: u32,
-    },
     /// Another process has it open.
     #[error(
         "{} is in use by another Callboard{}: stop that one, or use another data folder",
@@ -151,7 +138,7 @@ macro_rules! unavailable {
     )*};
 }
 
-unavailable!(rusqlite::Error, ColumnError, ParseScopeError);
+unavailable!(rusqlite::Error, ColumnError, ParseScopeError, io::Error);
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {

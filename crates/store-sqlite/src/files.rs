@@ -1,7 +1,7 @@
 //! The folder, the database file and the lock beside it.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use crate::OpenError;
@@ -58,38 +58,46 @@ fn holder(file: &mut File) -> Option<u32> {
 }
 
 fn make_folder(folder: &Path) -> Result<(), OpenError> {
+    make_private_folder(folder).map_err(|source| OpenError::files(folder, source))
+}
+
+/// Makes a folder that only its owner can enter, and those above it that are missing.
+pub(crate) fn make_private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder
-        .create(folder)
-        .map_err(|source| OpenError::files(folder, source))
+    builder.create(folder)
 }
 
 /// Opens a file that only its owner can read, making it if there is none. SQLite gives the files
 /// it adds the mode of the database.
 pub(crate) fn private_file(path: &Path) -> Result<File, OpenError> {
+    open_private_file(path).map_err(|source| OpenError::files(path, source))
+}
+
+/// See [`private_file`].
+pub(crate) fn open_private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-        .open(path)
-        .map_err(|source| OpenError::files(path, source))
+    options.open(path)
 }
 
-/// Makes the names of new files outlive a power cut, where the system lets a folder be synced.
+/// Makes the names of new files beside `path` outlive a power cut.
 pub(crate) fn sync_folder(path: &Path) -> Result<(), OpenError> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    sync(folder).map_err(|source| OpenError::files(folder, source))
+}
+
+/// Makes the names in `folder` outlive a power cut, where the system lets a folder be synced.
+pub(crate) fn sync(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
-    if let Some(folder) = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-    {
-        let synced = File::open(folder).and_then(|folder| folder.sync_all());
-        synced.map_err(|source| OpenError::files(folder, source))?;
+    if !folder.as_os_str().is_empty() {
+        File::open(folder)?.sync_all()?;
     }
     #[cfg(not(unix))]
-    let _ = path;
+    let _ = folder;
     Ok(())
 }

@@ -9,7 +9,10 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use crate::OpenError;
 
 /// `0001_first.sql` makes version 1, and so on. Never edited after a release.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_first.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_first.sql"),
+    include_str!("../migrations/0002_linked_chats.sql"),
+];
 
 /// Marks the file as ours in its header: "CBhb", for tools that tell files apart and for us.
 const APPLICATION_ID: i32 = 0x4342_6862;
@@ -18,7 +21,7 @@ const APPLICATION_ID: i32 = 0x4342_6862;
 /// never wait for each other.
 const BUSY_TIMEOUT_MS: u64 = 5_000;
 /// Prepared statements that a connection keeps: more than there are.
-const STATEMENTS_KEPT: usize = 128;
+pub(crate) const STATEMENTS_KEPT: usize = 128;
 
 /// The newest version that this program knows.
 pub(crate) fn known_version() -> u32 {
@@ -32,8 +35,8 @@ enum Found {
     Foreign,
 }
 
-/// The connection that writes. It brings an older database up to date when `migrates`.
-pub(crate) fn writer(path: &Path, migrates: bool) -> Result<Connection, OpenError> {
+/// The connection that writes. It brings an older database up to date.
+pub(crate) fn writer(path: &Path) -> Result<Connection, OpenError> {
     let failed = |source| OpenError::sqlite(path, source);
     let mut connection = connect(path).map_err(failed)?;
     match look(&connection).map_err(failed)? {
@@ -43,13 +46,6 @@ pub(crate) fn writer(path: &Path, migrates: bool) -> Result<Connection, OpenErro
         }
         Found::Ours(found) if found > known_version() => {
             return Err(OpenError::Newer {
-                path: path.to_path_buf(),
-                found,
-                known: known_version(),
-            });
-        }
-        Found::Ours(found) if found < known_version() && !migrates => {
-            return Err(OpenError::Older {
                 path: path.to_path_buf(),
                 found,
                 known: known_version(),
@@ -154,7 +150,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hub.sqlite3");
         crate::files::private_file(&path).unwrap();
-        let (writer, reader) = (writer(&path, true).unwrap(), reader(&path).unwrap());
+        let (writer, reader) = (writer(&path).unwrap(), reader(&path).unwrap());
         let number = |connection: &Connection, name: &str| -> i64 {
             let value = connection.pragma_query_value(None, name, |row| row.get(0));
             value.unwrap()

@@ -1,10 +1,15 @@
 //! How rows are read: cells in the order of their statement, and two loops over a statement.
 
 use callboard_domain::graph_run::Run;
+use callboard_domain::linked_task::Task;
 use callboard_domain::{
-    CommandId, ConnectionId, DesktopId, GraphSessionId, OwnerId, ProjectId, Timestamp, WorkerId,
+    ChatLinkId, ClaimId, CommandId, ConnectionId, DesktopId, Digest, GraphSessionId, OwnerId,
+    ProjectId, TaskId, Timestamp, WorkerId,
 };
-use callboard_store::{Connection, Desktop, Project, RunColumns, RunRow, SessionRow};
+use callboard_store::{
+    Artifact, Candidate, ChatLink, ChatRow, Connection, Desktop, Project, RunColumns, RunRow,
+    SessionRow, TaskColumns,
+};
 use callboard_wire::relay::{Progress, SessionInfo};
 use rusqlite::types::FromSql;
 use rusqlite::{Params, Row};
@@ -92,6 +97,11 @@ pub(crate) fn change(
     parameters: impl Params,
 ) -> Result<usize, Failure> {
     Ok(connection.prepare_cached(sql)?.execute(parameters)?)
+}
+
+/// A number of rows, as SQLite takes it.
+pub(crate) fn row_count(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 pub(crate) fn project(cells: &mut Cells<'_>) -> Result<Project, Failure> {
@@ -211,4 +221,79 @@ fn progress(cells: &mut Cells<'_>) -> Result<Option<Progress>, Failure> {
         tokens: tokens.unwrap_or_default(),
         tokens_cap,
     }))
+}
+
+pub(crate) fn link(cells: &mut Cells<'_>) -> Result<ChatLink, Failure> {
+    Ok(ChatLink {
+        id: ChatLinkId::from_bytes(cells.take()?),
+        connection_id: ConnectionId::from_bytes(cells.take()?),
+        project_id: ProjectId::from_bytes(cells.take()?),
+        label: cells.take()?,
+        reference: cells.take()?,
+        host_hint: cells.take()?,
+        linked_at: Timestamp::from_millis(cells.take()?),
+    })
+}
+
+pub(crate) fn chat(cells: &mut Cells<'_>) -> Result<ChatRow, Failure> {
+    Ok(ChatRow {
+        link: link(cells)?,
+        connection_name: cells.take()?,
+        project_name: cells.take()?,
+    })
+}
+
+/// A task as it is stored, not settled, without its text and its candidates: those are rows of
+/// their own.
+#[derive(Debug)]
+pub(crate) struct BareTask {
+    pub(crate) seq: i64,
+    pub(crate) task_id: TaskId,
+    pub(crate) project_id: ProjectId,
+    pub(crate) task: Task,
+}
+
+pub(crate) fn bare_task(cells: &mut Cells<'_>) -> Result<BareTask, Failure> {
+    Ok(BareTask {
+        seq: cells.take()?,
+        task_id: TaskId::from_bytes(cells.take()?),
+        project_id: ProjectId::from_bytes(cells.take()?),
+        task: TaskColumns {
+            request: cells.take()?,
+            status: cells.take()?,
+            assigned_at: cells.take()?,
+            expires_at: cells.take()?,
+            updated_at: cells.take()?,
+            claim_id: cells.take()?,
+            claim_link_id: cells.take()?,
+            claimed_at: cells.take()?,
+            lease_until: cells.take()?,
+            finished_at: cells.take()?,
+            digest: cells.take()?,
+            result: cells.take()?,
+        }
+        .into_task(Vec::new())?,
+    })
+}
+
+pub(crate) fn candidate(cells: &mut Cells<'_>) -> Result<Candidate, Failure> {
+    Ok(Candidate {
+        link_id: ChatLinkId::from_bytes(cells.take()?),
+        label: cells.take()?,
+        connection_name: cells.take()?,
+    })
+}
+
+pub(crate) fn artifact(cells: &mut Cells<'_>) -> Result<Artifact, Failure> {
+    Ok(Artifact {
+        task_id: TaskId::from_bytes(cells.take()?),
+        link_id: ChatLinkId::from_bytes(cells.take()?),
+        claim_id: ClaimId::from_bytes(cells.take()?),
+        artifact_id: cells.take()?,
+        name: cells.take()?,
+        media_type: cells.take()?,
+        size_bytes: cells.count()?.unwrap_or_default(),
+        content: Digest::from_bytes(cells.take()?),
+        uploaded_at: Timestamp::from_millis(cells.take()?),
+    })
 }

@@ -45,6 +45,53 @@ macro_rules! connections {
     };
 }
 
+/// What makes a link live: neither it nor its connection is revoked, and the connection still works
+/// in the project.
+macro_rules! live {
+    () => {
+        "l.revoked_at IS NULL AND c.revoked_at IS NULL
+         AND EXISTS (SELECT 1 FROM connection_projects m
+                     WHERE m.connection_id = c.id AND m.project_id = l.project_id)"
+    };
+}
+
+/// Links, as `rows::link` reads them.
+macro_rules! links {
+    ($($rest:expr),*) => {
+        concat!(
+            "SELECT l.id, l.connection_id, l.project_id, l.label, l.reference, l.host_hint,
+                    l.linked_at",
+            $($rest),*
+        )
+    };
+}
+
+/// Tasks without what is in other tables, as `rows::bare_task` reads them.
+macro_rules! tasks {
+    ($rest:literal) => {
+        concat!(
+            "SELECT t.seq, t.task_id, t.project_id,
+                    t.request, t.status, t.assigned_at, t.expires_at, t.updated_at, t.claim_id,
+                    t.claim_link_id, t.claimed_at, t.lease_until, t.finished_at, t.digest,
+                    t.result",
+            $rest
+        )
+    };
+}
+
+/// Artifacts of one task, as `rows::artifact` reads them.
+macro_rules! artifacts {
+    ($($rest:expr),*) => {
+        concat!(
+            "SELECT t.task_id, a.link_id, a.claim_id, a.artifact_id, a.name, a.media_type,
+                    a.size_bytes, a.content, a.uploaded_at
+             FROM tasks t
+             CROSS JOIN artifacts a ON a.task_seq = t.seq ",
+            $($rest),*
+        )
+    };
+}
+
 statements! {
     OWNER = "SELECT id FROM owners ORDER BY seq LIMIT 1";
     ADD_OWNER = "INSERT INTO owners (id, created_at) VALUES (?1, ?2)";
@@ -157,82 +204,112 @@ statements! {
          WHERE command_id = ?1";
     SET_DUE = "UPDATE runs SET due_at = ?2 WHERE command_id = ?1";
 
+    LINK_OF_CONNECTION = links!(
+        " FROM chat_links l CROSS JOIN connections c ON c.id = l.connection_id
+         WHERE l.id = ?2 AND l.connection_id = ?1 AND ",
+        live!()
+    );
+    LINK_OF_OWNER = links!(
+        " FROM chat_links l CROSS JOIN connections c ON c.id = l.connection_id
+         WHERE l.id = ?2 AND c.owner_id = ?1 AND ",
+        live!()
+    );
+    LINK_BY_KEY = links!(
+        ", l.request, l.revoked_at FROM chat_links l
+         WHERE l.connection_id = ?1 AND l.idempotency_key = ?2"
+    );
+    LINKS_OF_OWNER = links!(
+        ", c.name, p.name
+         FROM connections c
+         CROSS JOIN chat_links l ON l.connection_id = c.id
+         CROSS JOIN projects p ON p.id = l.project_id
+         WHERE c.owner_id = ?1 AND ",
+        live!(),
+        " ORDER BY l.seq"
+    );
+    LINKS_OF_CONNECTION =
+        "SELECT id FROM chat_links WHERE connection_id = ?1 AND revoked_at IS NULL ORDER BY seq";
+    MORE_LINKS =
+        "SELECT 1 FROM chat_links WHERE connection_id = ?1 AND revoked_at IS NULL
+         LIMIT 1 OFFSET ?2";
+    ADD_LINK =
+        "INSERT INTO chat_links (id, connection_id, project_id, label, reference, host_hint,
+                                 idempotency_key, request, linked_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    SET_LINK_REVOKED = "UPDATE chat_links SET revoked_at = ?2 WHERE id = ?1";
+
+    TASK_OF_LINK = tasks!(
+        " FROM tasks t CROSS JOIN task_candidates k ON k.task_seq = t.seq
+         WHERE t.task_id = ?2 AND k.link_id = ?1"
+    );
+    TASK_OF_OWNER = tasks!(
+        ", p.name FROM tasks t CROSS JOIN projects p ON p.id = t.project_id
+         WHERE t.task_id = ?2 AND t.owner_id = ?1"
+    );
+    TASK_BY_KEY = tasks!(" FROM tasks t WHERE t.owner_id = ?1 AND t.idempotency_key = ?2");
+    TASKS_OF_OWNER = tasks!(
+        ", p.name FROM tasks t CROSS JOIN projects p ON p.id = t.project_id
+         WHERE t.owner_id = ?1 ORDER BY t.seq DESC LIMIT ?2"
+    );
+    OPEN_TASKS_OF_LINK = tasks!(
+        " FROM task_candidates k CROSS JOIN tasks t ON t.seq = k.task_seq
+         WHERE k.link_id = ?1 AND k.finished_at IS NULL ORDER BY k.task_seq"
+    );
+    LAST_TASKS_OF_LINK = tasks!(
+        " FROM task_candidates k CROSS JOIN tasks t ON t.seq = k.task_seq
+         WHERE k.link_id = ?1 AND k.finished_at IS NOT NULL
+         ORDER BY k.finished_at DESC, k.task_seq DESC LIMIT ?2"
+    );
+    MORE_OPEN_TASKS =
+        "SELECT 1 FROM task_candidates WHERE link_id = ?1 AND finished_at IS NULL
+         LIMIT 1 OFFSET ?2";
+    DUE_TASKS =
+        tasks!(" FROM tasks t WHERE t.due_at <= ?1 ORDER BY t.due_at, t.task_id LIMIT ?2");
+    ANY_TASK_DUE = "SELECT 1 FROM tasks WHERE due_at <= ?1 LIMIT 1";
+    ADD_TASK =
+        "INSERT INTO tasks (task_id, owner_id, project_id, idempotency_key, request, status,
+                            assigned_at, expires_at, updated_at, due_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    SET_TASK =
+        "UPDATE tasks SET status = ?2, updated_at = ?3, claim_id = ?4, claim_link_id = ?5,
+                          claimed_at = ?6, lease_until = ?7, finished_at = ?8, digest = ?9,
+                          result = ?10, due_at = ?11
+         WHERE seq = ?1";
+    TASK_TEXT = "SELECT text FROM task_texts WHERE seq = ?1";
+    ADD_TASK_TEXT = "INSERT INTO task_texts (seq, text) VALUES (?1, ?2)";
+    CANDIDATES = "SELECT link_id FROM task_candidates WHERE task_seq = ?1 ORDER BY position";
+    NAMED_CANDIDATES =
+        "SELECT k.link_id, l.label, c.name
+         FROM task_candidates k
+         CROSS JOIN chat_links l ON l.id = k.link_id
+         CROSS JOIN connections c ON c.id = l.connection_id
+         WHERE k.task_seq = ?1 ORDER BY k.position";
+    ADD_CANDIDATE =
+        "INSERT INTO task_candidates (task_seq, position, link_id) VALUES (?1, ?2, ?3)";
+    REMOVE_CANDIDATE = "DELETE FROM task_candidates WHERE task_seq = ?1 AND link_id = ?2";
+    SET_CANDIDATES_FINISHED = "UPDATE task_candidates SET finished_at = ?2 WHERE task_seq = ?1";
+
+    ARTIFACTS_OF_TASK = artifacts!("WHERE t.seq = ?1 ORDER BY a.seq");
+    ARTIFACTS_OF_CLAIM =
+        artifacts!("WHERE t.task_id = ?1 AND a.claim_id = ?2 AND a.link_id = ?3");
+    ARTIFACT_OF_OWNER = artifacts!(
+        "WHERE t.owner_id = ?1 AND t.task_id = ?2 AND a.claim_id = ?3 AND a.artifact_id = ?4"
+    );
+    ARTIFACT_OF_CONNECTION = artifacts!(
+        "CROSS JOIN chat_links l ON l.id = a.link_id
+         CROSS JOIN connections c ON c.id = l.connection_id
+         WHERE l.connection_id = ?1 AND t.task_id = ?2 AND a.claim_id = ?3
+           AND a.artifact_id = ?4 AND ",
+        live!()
+    );
+    ARTIFACT_IN_FILE = "SELECT 1 FROM artifacts WHERE file = ?1";
+    ADD_ARTIFACT =
+        "INSERT INTO artifacts (task_seq, link_id, claim_id, artifact_id, name, media_type,
+                                size_bytes, content, file, uploaded_at)
+         SELECT seq, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 FROM tasks WHERE task_id = ?1";
+
     ALIVE = "SELECT 1 FROM owners LIMIT 1";
 }
 
 #[cfg(test)]
-mod tests {
-    use rusqlite::StatementStatus;
-
-    use super::*;
-    use crate::open;
-
-    /// What SQLite says it will do for `sql`, a line a step.
-    fn plan(sql: &str) -> Vec<String> {
-        let connection = open::memory().unwrap();
-        let mut statement = connection
-            .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
-            .unwrap();
-        let count = statement.parameter_count();
-        let nothing = std::iter::repeat_n(rusqlite::types::Null, count);
-        let lines = statement.query_map(rusqlite::params_from_iter(nothing), |row| row.get(3));
-        lines.unwrap().collect::<Result<_, _>>().unwrap()
-    }
-
-    #[test]
-    fn no_statement_scans_a_table() {
-        for (name, sql) in ALL {
-            for line in plan(sql) {
-                // The hub has one owner.
-                let small = line.starts_with("SCAN owners");
-                assert!(small || !line.starts_with("SCAN"), "{name}: {line}\n{sql}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_waits_and_what_is_due_come_from_the_partial_indexes() {
-        for (sql, index) in [
-            (
-                WAITING_RUNS,
-                "runs_open (desktop_id=? AND project_id=? AND started_at=?)",
-            ),
-            (
-                STARTED_RUNS,
-                "runs_open (desktop_id=? AND project_id=? AND started_at>?)",
-            ),
-            (DUE_RUNS, "runs_due (due_at<?)"),
-            (ANY_DUE, "runs_due (due_at<?)"),
-        ] {
-            let lines = plan(sql);
-            assert!(lines[0].contains(index), "{lines:?}");
-        }
-        let sorted = |sql| plan(sql).iter().any(|line| line.contains("ORDER BY"));
-        assert!(!sorted(WAITING_RUNS), "the index gives their order");
-    }
-
-    #[test]
-    fn no_statement_compares_a_status() {
-        for (name, sql) in ALL {
-            let condition = sql
-                .split_once("WHERE")
-                .map_or("", |(_, condition)| condition);
-            assert!(!condition.contains("status"), "{name}");
-        }
-    }
-
-    #[test]
-    fn a_statement_keeps_its_plan_when_other_values_are_bound() {
-        let connection = open::memory().unwrap();
-        for (name, sql) in ALL.iter().filter(|(_, sql)| sql.starts_with("SELECT")) {
-            let mut statement = connection.prepare(sql).unwrap();
-            for value in 1_i64..4 {
-                let values = std::iter::repeat_n(value, statement.parameter_count());
-                let values = rusqlite::params_from_iter(values);
-                assert!(!statement.exists(values).unwrap(), "{name} finds nothing");
-                let planned = statement.get_status(StatementStatus::RePrepare);
-                assert_eq!(planned, 0, "{name} was planned again");
-            }
-        }
-    }
-}
+mod tests;

@@ -1,190 +1,101 @@
-//! [`SqliteStore`]: which operation runs where.
+//! Which operation of [`SqliteStore`] runs where.
 
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-
-use callboard_domain::graph_run::{Completion, Event};
+use callboard_domain::graph_run::{self, Completion};
+use callboard_domain::linked_task::{self, Submission, Verdict};
 use callboard_domain::{
-    CommandId, ConnectionId, DesktopId, ExecutionId, OwnerId, ProjectId, Timestamp, WorkerId,
+    ChatLinkId, ClaimId, CommandId, ConnectionId, DesktopId, Digest, ExecutionId, OwnerId,
+    ProjectId, TaskId, Timestamp, WorkerId,
 };
 use callboard_store::{
-    Connection, Desktop, NewConnection, NewDesktop, NewProject, Project, QueueRun, QueuedRun,
-    RunKey, RunRow, SessionRow, Store, StoreError, Synced, TokenHash,
+    Artifact, ArtifactKey, AssignTask, AssignedTask, ChatRow, Connection, Desktop, LinkKey,
+    LinkedChat, NewArtifact, NewChatLink, NewConnection, NewDesktop, NewProject, OwnedTask,
+    Project, QueueRun, QueuedRun, Revoked, RunKey, RunRow, SessionRow, Store, StoreError, Swept,
+    Synced, TaskRow, TokenHash, rules,
 };
 use callboard_wire::relay::{Progress, SessionInfo};
-use rusqlite::{Connection as Sqlite, Transaction, TransactionBehavior};
 
-use crate::error::Failure;
-use crate::files::{self, Lock};
-use crate::operations::runs::{self, Caller};
-use crate::operations::{sharing, snapshot, sweeping, workspace};
-use crate::readers::Readers;
+use crate::operations::{artifacts, chats, runs, sharing, sweeping, tasks, workspace};
 use crate::rows::any;
-use crate::writer::Writer;
-use crate::{OpenError, open, sql};
-
-/// A store in one SQLite file, or in memory. Clones are cheap and share it; the last one to be
-/// dropped lets the queued writes finish and closes the file.
-#[derive(Debug, Clone)]
-pub struct SqliteStore(Arc<Shell>);
-
-#[derive(Debug)]
-enum Shell {
-    Inline(Mutex<Sqlite>),
-    /// Dropped in this order: the writer closes the file last, which folds its log into it.
-    File {
-        readers: Readers,
-        writer: Writer,
-        _lock: Option<Lock>,
-    },
-}
+use crate::{SqliteStore, sql};
 
 impl SqliteStore {
-    /// Opens the database at `path` for this process alone, making it and its folder if there are
-    /// none, and brings an older one up to date.
-    ///
-    /// # Errors
-    /// Every [`OpenError`] but [`OpenError::Older`]; a database that cannot be used is left as it
-    /// was.
-    pub fn open(path: &Path) -> Result<Self, OpenError> {
-        Self::start(path, Some(Lock::take(path)?))
-    }
-
-    /// Opens the database at `path` beside a hub that may be running: for a command that does one
-    /// thing and ends. Where no hub runs this is [`Self::open`].
-    ///
-    /// # Errors
-    /// As [`Self::open`]; instead of [`OpenError::InUse`], [`OpenError::Older`] when the running
-    /// hub is too old to share its database.
-    pub fn open_beside(path: &Path) -> Result<Self, OpenError> {
-        let lock = match Lock::take(path) {
-            Err(OpenError::InUse { .. }) => None,
-            taken => Some(taken?),
-        };
-        Self::start(path, lock)
-    }
-
-    /// A store in memory on one connection, without a thread: every future is ready at its first
-    /// poll.
-    ///
-    /// # Errors
-    /// [`OpenError::Sqlite`] when SQLite has no memory.
-    pub fn inline_memory() -> Result<Self, OpenError> {
-        let connection = Mutex::new(open::memory()?);
-        Ok(Self(Arc::new(Shell::Inline(connection))))
-    }
-
-    fn start(path: &Path, lock: Option<Lock>) -> Result<Self, OpenError> {
-        if lock.is_some() {
-            files::private_file(path)?;
-        }
-        let connection = open::writer(path, lock.is_some())?;
-        let readers = Readers::open(path)?;
-        files::sync_folder(path)?;
-        let writer = Writer::start(connection).map_err(|source| OpenError::files(path, source))?;
-        Ok(Self(Arc::new(Shell::File {
-            readers,
-            writer,
-            _lock: lock,
-        })))
-    }
-
-    /// Transactions that this store has committed since it was opened. Many writes share one; an
-    /// inline store has no such figure and gives zero.
-    pub fn commit_count(&self) -> u64 {
-        match &*self.0 {
-            Shell::Inline(_) => 0,
-            Shell::File { writer, .. } => writer.commits(),
-        }
-    }
-
-    fn read<T>(
+    async fn apply_to_run(
         &self,
-        operation: impl FnOnce(&Sqlite) -> Result<T, Failure>,
-    ) -> Result<T, StoreError> {
-        let answer = match &*self.0 {
-            Shell::Inline(connection) => {
-                operation(&connection.lock().unwrap_or_else(PoisonError::into_inner))
-            }
-            Shell::File { readers, .. } => readers.with(operation),
-        };
-        answer.map_err(|failure| failure.0)
-    }
-
-    async fn write<T: Send + 'static>(
-        &self,
-        operation: impl FnOnce(&Sqlite) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        match &*self.0 {
-            Shell::Inline(connection) => {
-                let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-                write_inline(&connection, operation).map_err(|failure| failure.0)
-            }
-            Shell::File { writer, .. } => writer.write(operation).await,
-        }
-    }
-
-    async fn apply(
-        &self,
-        caller: Caller,
+        caller: runs::Caller,
         command_id: CommandId,
-        event: Event,
+        event: graph_run::Event,
         now: Timestamp,
     ) -> Result<(RunRow, bool), StoreError> {
-        self.write(move |sqlite| runs::apply(sqlite, caller, command_id, &event, now))
+        self.0
+            .write(move |sqlite| runs::apply(sqlite, caller, command_id, &event, now))
             .await
     }
-}
 
-fn write_inline<T>(
-    connection: &Sqlite,
-    operation: impl FnOnce(&Sqlite) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-    let answer = operation(&transaction)?;
-    transaction.commit()?;
-    Ok(answer)
+    /// Asks a reader first: a chat that repeats itself, or tries in vain, writes nothing.
+    async fn apply_to_task(
+        &self,
+        caller: tasks::Caller,
+        task_id: TaskId,
+        event: linked_task::Event,
+        now: Timestamp,
+    ) -> Result<(TaskRow, bool), StoreError> {
+        let answered = self
+            .0
+            .read_all(|sqlite| tasks::answered(sqlite, caller, task_id, &event, now))?;
+        if let Some(answer) = answered {
+            return Ok(answer);
+        }
+        self.0
+            .write(move |sqlite| tasks::apply(sqlite, caller, task_id, &event, now))
+            .await
+    }
 }
 
 impl Store for SqliteStore {
     async fn ensure_owner(&self, fresh_id: OwnerId, now: Timestamp) -> Result<OwnerId, StoreError> {
-        if let Some(owner_id) = self.read(workspace::owner)? {
+        if let Some(owner_id) = self.0.read(workspace::owner)? {
             return Ok(owner_id);
         }
-        self.write(move |sqlite| workspace::ensure_owner(sqlite, fresh_id, now))
+        self.0
+            .write(move |sqlite| workspace::ensure_owner(sqlite, fresh_id, now))
             .await
     }
 
     async fn create_project(&self, new: NewProject) -> Result<Project, StoreError> {
-        self.write(|sqlite| workspace::create_project(sqlite, new))
+        self.0
+            .write(|sqlite| workspace::create_project(sqlite, new))
             .await
     }
 
     async fn projects(&self, owner_id: OwnerId) -> Result<Vec<Project>, StoreError> {
-        self.read(|sqlite| workspace::projects(sqlite, owner_id))
+        self.0.read(|sqlite| workspace::projects(sqlite, owner_id))
     }
 
     async fn create_desktop(&self, new: NewDesktop) -> Result<Desktop, StoreError> {
-        self.write(|sqlite| workspace::create_desktop(sqlite, new))
+        self.0
+            .write(|sqlite| workspace::create_desktop(sqlite, new))
             .await
     }
 
     async fn desktops(&self, owner_id: OwnerId) -> Result<Vec<Desktop>, StoreError> {
-        self.read(|sqlite| workspace::desktops(sqlite, owner_id))
+        self.0.read(|sqlite| workspace::desktops(sqlite, owner_id))
     }
 
     async fn rebind_desktop(&self, owner_id: OwnerId, name: String) -> Result<bool, StoreError> {
-        self.write(move |sqlite| workspace::rebind_desktop(sqlite, owner_id, &name))
+        self.0
+            .write(move |sqlite| workspace::rebind_desktop(sqlite, owner_id, &name))
             .await
     }
 
     async fn create_connection(&self, new: NewConnection) -> Result<Connection, StoreError> {
-        self.write(|sqlite| workspace::create_connection(sqlite, new))
+        self.0
+            .write(|sqlite| workspace::create_connection(sqlite, new))
             .await
     }
 
     async fn connections(&self, owner_id: OwnerId) -> Result<Vec<Connection>, StoreError> {
-        self.read(|sqlite| workspace::connections(sqlite, owner_id))
+        self.0
+            .read(|sqlite| workspace::connections(sqlite, owner_id))
     }
 
     async fn revoke_connection(
@@ -192,8 +103,9 @@ impl Store for SqliteStore {
         owner_id: OwnerId,
         name: String,
         now: Timestamp,
-    ) -> Result<Option<Vec<RunRow>>, StoreError> {
-        self.write(move |sqlite| runs::revoke_connection(sqlite, owner_id, &name, now))
+    ) -> Result<Option<Revoked>, StoreError> {
+        self.0
+            .write(move |sqlite| runs::revoke_connection(sqlite, owner_id, &name, now))
             .await
     }
 
@@ -201,11 +113,13 @@ impl Store for SqliteStore {
         &self,
         token_hash: TokenHash,
     ) -> Result<Option<Connection>, StoreError> {
-        self.read(|sqlite| workspace::connection_by_token(sqlite, token_hash))
+        self.0
+            .read(|sqlite| workspace::connection_by_token(sqlite, token_hash))
     }
 
     async fn desktop_by_token(&self, token_hash: TokenHash) -> Result<Option<Desktop>, StoreError> {
-        self.read(|sqlite| workspace::desktop_by_token(sqlite, token_hash))
+        self.0
+            .read(|sqlite| workspace::desktop_by_token(sqlite, token_hash))
     }
 
     async fn bind_worker(
@@ -213,10 +127,14 @@ impl Store for SqliteStore {
         desktop_id: DesktopId,
         worker_id: WorkerId,
     ) -> Result<(), StoreError> {
-        if !self.read(|sqlite| workspace::needs_worker(sqlite, desktop_id, worker_id))? {
+        if !self
+            .0
+            .read(|sqlite| workspace::needs_worker(sqlite, desktop_id, worker_id))?
+        {
             return Ok(());
         }
-        self.write(move |sqlite| workspace::bind_worker(sqlite, desktop_id, worker_id))
+        self.0
+            .write(move |sqlite| workspace::bind_worker(sqlite, desktop_id, worker_id))
             .await
     }
 
@@ -226,24 +144,24 @@ impl Store for SqliteStore {
         project_id: ProjectId,
         limit: usize,
     ) -> Result<Option<Vec<SessionRow>>, StoreError> {
-        self.read(|sqlite| {
-            snapshot(sqlite, |sqlite| {
-                sharing::sessions(sqlite, connection_id, project_id, limit)
-            })
-        })
+        self.0
+            .read_all(|sqlite| sharing::sessions(sqlite, connection_id, project_id, limit))
     }
 
     async fn run(&self, key: RunKey, now: Timestamp) -> Result<Option<RunRow>, StoreError> {
-        self.read(|sqlite| runs::run(sqlite, key, now))
+        self.0.read(|sqlite| runs::run(sqlite, key, now))
     }
 
     async fn queue_run(&self, request: QueueRun) -> Result<QueuedRun, StoreError> {
-        self.write(|sqlite| runs::queue_run(sqlite, request)).await
+        self.0
+            .write(|sqlite| runs::queue_run(sqlite, request))
+            .await
     }
 
     async fn request_cancel(&self, key: RunKey, now: Timestamp) -> Result<RunRow, StoreError> {
-        let caller = Caller::Connection(key.connection_id);
-        let applied = self.apply(caller, key.command_id, Event::RequestCancel, now);
+        let caller = runs::Caller::Connection(key.connection_id);
+        let applied =
+            self.apply_to_run(caller, key.command_id, graph_run::Event::RequestCancel, now);
         Ok(applied.await?.0)
     }
 
@@ -254,15 +172,14 @@ impl Store for SqliteStore {
         sessions: Vec<SessionInfo>,
         now: Timestamp,
     ) -> Result<Synced, StoreError> {
-        let unchanged = self.read(|sqlite| {
-            snapshot(sqlite, |sqlite| {
-                sharing::unchanged(sqlite, desktop_id, project_id, &sessions, now)
-            })
+        let unchanged = self.0.read_all(|sqlite| {
+            sharing::unchanged(sqlite, desktop_id, project_id, &sessions, now)
         })?;
         if let Some(synced) = unchanged {
             return Ok(synced);
         }
-        self.write(move |sqlite| sharing::sync(sqlite, desktop_id, project_id, &sessions, now))
+        self.0
+            .write(move |sqlite| sharing::sync(sqlite, desktop_id, project_id, &sessions, now))
             .await
     }
 
@@ -273,8 +190,13 @@ impl Store for SqliteStore {
         execution_id: ExecutionId,
         now: Timestamp,
     ) -> Result<RunRow, StoreError> {
-        let caller = Caller::Desktop(desktop_id);
-        let applied = self.apply(caller, command_id, Event::Start { execution_id }, now);
+        let caller = runs::Caller::Desktop(desktop_id);
+        let applied = self.apply_to_run(
+            caller,
+            command_id,
+            graph_run::Event::Start { execution_id },
+            now,
+        );
         Ok(applied.await?.0)
     }
 
@@ -286,16 +208,17 @@ impl Store for SqliteStore {
         progress: Option<Progress>,
         now: Timestamp,
     ) -> Result<RunRow, StoreError> {
-        let (row, differs) = self.read(|sqlite| {
+        let (row, differs) = self.0.read(|sqlite| {
             runs::noted(sqlite, desktop_id, command_id, phase.clone(), progress, now)
         })?;
         if !differs {
             return Ok(row);
         }
-        self.write(move |sqlite| {
-            runs::report_progress(sqlite, desktop_id, command_id, phase, progress, now)
-        })
-        .await
+        self.0
+            .write(move |sqlite| {
+                runs::report_progress(sqlite, desktop_id, command_id, phase, progress, now)
+            })
+            .await
     }
 
     async fn complete_run(
@@ -305,36 +228,155 @@ impl Store for SqliteStore {
         completion: Completion,
         now: Timestamp,
     ) -> Result<(RunRow, bool), StoreError> {
-        let caller = Caller::Desktop(desktop_id);
-        self.apply(caller, command_id, Event::Complete(completion), now)
+        let caller = runs::Caller::Desktop(desktop_id);
+        self.apply_to_run(
+            caller,
+            command_id,
+            graph_run::Event::Complete(completion),
+            now,
+        )
+        .await
+    }
+
+    async fn link_chat(&self, new: NewChatLink) -> Result<LinkedChat, StoreError> {
+        self.0.write(|sqlite| chats::link_chat(sqlite, new)).await
+    }
+
+    async fn chat_links(&self, owner_id: OwnerId) -> Result<Vec<ChatRow>, StoreError> {
+        self.0.read(|sqlite| chats::chat_links(sqlite, owner_id))
+    }
+
+    async fn revoke_chat_link(
+        &self,
+        owner_id: OwnerId,
+        link_id: ChatLinkId,
+        now: Timestamp,
+    ) -> Result<Option<Vec<TaskRow>>, StoreError> {
+        self.0
+            .write(move |sqlite| chats::revoke_chat_link(sqlite, owner_id, link_id, now))
             .await
+    }
+
+    async fn assign_task(&self, request: AssignTask) -> Result<AssignedTask, StoreError> {
+        self.0
+            .write(|sqlite| tasks::assign_task(sqlite, request))
+            .await
+    }
+
+    async fn tasks(
+        &self,
+        owner_id: OwnerId,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Vec<OwnedTask>, StoreError> {
+        self.0
+            .read_all(|sqlite| tasks::tasks(sqlite, owner_id, limit, now))
+    }
+
+    async fn task(
+        &self,
+        owner_id: OwnerId,
+        task_id: TaskId,
+        now: Timestamp,
+    ) -> Result<Option<OwnedTask>, StoreError> {
+        self.0
+            .read_all(|sqlite| tasks::task(sqlite, owner_id, task_id, now))
+    }
+
+    async fn cancel_task(
+        &self,
+        owner_id: OwnerId,
+        task_id: TaskId,
+        now: Timestamp,
+    ) -> Result<TaskRow, StoreError> {
+        let caller = tasks::Caller::Owner(owner_id);
+        let applied = self.apply_to_task(caller, task_id, linked_task::Event::Cancel, now);
+        Ok(applied.await?.0)
+    }
+
+    async fn inbox(
+        &self,
+        key: LinkKey,
+        now: Timestamp,
+    ) -> Result<Option<Vec<TaskRow>>, StoreError> {
+        self.0.read_all(|sqlite| tasks::inbox(sqlite, key, now))
+    }
+
+    async fn claim_task(
+        &self,
+        key: LinkKey,
+        task_id: TaskId,
+        claim_id: ClaimId,
+        lease_ms: u64,
+        now: Timestamp,
+    ) -> Result<(TaskRow, bool), StoreError> {
+        let event = linked_task::Event::Claim {
+            link_id: key.link_id,
+            claim_id,
+            lease_ms,
+        };
+        let caller = tasks::Caller::Link(key);
+        self.apply_to_task(caller, task_id, event, now).await
+    }
+
+    async fn submit_task(
+        &self,
+        key: LinkKey,
+        task_id: TaskId,
+        claim_id: ClaimId,
+        verdict: Verdict,
+        result: String,
+        now: Timestamp,
+    ) -> Result<(TaskRow, bool), StoreError> {
+        let event = linked_task::Event::Submit(Submission {
+            link_id: key.link_id,
+            claim_id,
+            verdict,
+            result,
+        });
+        let caller = tasks::Caller::Link(key);
+        self.apply_to_task(caller, task_id, event, now).await
+    }
+
+    async fn upload_artifact(
+        &self,
+        key: LinkKey,
+        task_id: TaskId,
+        new: NewArtifact,
+        now: Timestamp,
+    ) -> Result<(Artifact, bool), StoreError> {
+        let content = Digest::plain(&new.content);
+        let artifact = rules::stored_artifact(key.link_id, task_id, &new, content, now);
+        self.0.upload(key, artifact, new.content, now).await
+    }
+
+    async fn artifact(&self, key: ArtifactKey) -> Result<Option<(Artifact, Vec<u8>)>, StoreError> {
+        match self.0.read(|sqlite| artifacts::artifact(sqlite, &key))? {
+            Some(artifact) => self.0.bytes(artifact).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     async fn note_seen(&self, seen: Vec<(DesktopId, Timestamp)>) -> Result<(), StoreError> {
         if seen.is_empty() {
             return Ok(());
         }
-        self.write(move |sqlite| workspace::note_seen(sqlite, &seen))
+        self.0
+            .write(move |sqlite| workspace::note_seen(sqlite, &seen))
             .await
     }
 
-    async fn sweep(
-        &self,
-        now: Timestamp,
-        rows_max: usize,
-    ) -> Result<(Vec<RunRow>, bool), StoreError> {
-        if !self.read(|sqlite| sweeping::is_due(sqlite, now))? {
-            return Ok((Vec::new(), false));
+    async fn sweep(&self, now: Timestamp, rows_max: usize) -> Result<Swept, StoreError> {
+        if !self.0.read_all(|sqlite| sweeping::is_due(sqlite, now))? {
+            return Ok(Swept::default());
         }
-        self.write(move |sqlite| sweeping::sweep(sqlite, now, rows_max))
+        self.0
+            .write(move |sqlite| sweeping::sweep(sqlite, now, rows_max))
             .await
     }
 
     async fn ready(&self) -> Result<(), StoreError> {
-        self.read(|sqlite| any(sqlite, sql::ALIVE, []))?;
-        match &*self.0 {
-            Shell::Inline(_) => Ok(()),
-            Shell::File { writer, .. } => writer.ready(),
-        }
+        self.0.read(|sqlite| any(sqlite, sql::ALIVE, []))?;
+        self.0.ready()
     }
 }

@@ -89,6 +89,34 @@ where
     }
 }
 
+fn job<T: Send + 'static>(
+    operation: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+) -> Box<dyn Job> {
+    Box::new(Operation {
+        operation: Some(operation),
+        outcome: None,
+        reply,
+    })
+}
+
+/// See [`Writer::door`].
+#[derive(Debug)]
+pub(crate) struct Door(mpsc::Sender<Box<dyn Job>>);
+
+impl Door {
+    /// Runs `operation` as [`Writer::write`] does, and answers through `reply`. Waits for a place
+    /// in the queue.
+    pub(crate) fn write<T: Send + 'static>(
+        self,
+        operation: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+        reply: oneshot::Sender<Result<T, StoreError>>,
+    ) {
+        // Where the writer is gone, the caller learns it from the reply that went with the job.
+        drop(self.0.blocking_send(job(operation, reply)));
+    }
+}
+
 impl Writer {
     /// Starts the thread on `connection`.
     pub(crate) fn start(connection: Connection) -> std::io::Result<Self> {
@@ -112,14 +140,16 @@ impl Writer {
         operation: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let job = Box::new(Operation {
-            operation: Some(operation),
-            outcome: None,
-            reply,
-        });
+        let job = job(operation, reply);
         let queue = self.queue.as_ref().ok_or_else(gone)?;
         queue.send(job).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
+    }
+
+    /// A way in for a thread of ours that prepares a write. The writer lives as long as one is
+    /// left.
+    pub(crate) fn door(&self) -> Result<Door, StoreError> {
+        Ok(Door(self.queue.clone().ok_or_else(gone)?))
     }
 
     /// Transactions that were committed.

@@ -1,9 +1,12 @@
 //! The synchronous core: what each operation does on one connection, inside the transaction that
 //! the shell has opened (a writing one) or around the snapshot that it takes itself (a reading one).
 
+pub(crate) mod artifacts;
+pub(crate) mod chats;
 pub(crate) mod runs;
 pub(crate) mod sharing;
 pub(crate) mod sweeping;
+pub(crate) mod tasks;
 pub(crate) mod workspace;
 
 use rusqlite::Connection;

@@ -4,10 +4,11 @@ use callboard_domain::graph_run::{Event, Run, decide};
 use callboard_domain::{
     CommandId, ConnectionId, Decision, DesktopId, OwnerId, ProjectId, Refusal, Timestamp,
 };
-use callboard_store::{QueueRun, QueuedRun, RunColumns, RunKey, RunRow, rules};
+use callboard_store::{QueueRun, QueuedRun, Revoked, RunColumns, RunKey, RunRow, rules};
 use callboard_wire::relay::Progress;
 use rusqlite::{Connection, params};
 
+use super::chats;
 use crate::error::Failure;
 use crate::rows::{self, all, change, first};
 use crate::sql;
@@ -197,7 +198,7 @@ pub(crate) fn revoke_connection(
     owner_id: OwnerId,
     name: &str,
     now: Timestamp,
-) -> Result<Option<Vec<RunRow>>, Failure> {
+) -> Result<Option<Revoked>, Failure> {
     let key = params![owner_id.as_bytes(), name];
     let found = first(connection, sql::CONNECTION_NAMED, key, |cells| {
         Ok(ConnectionId::from_bytes(cells.take()?))
@@ -209,11 +210,12 @@ pub(crate) fn revoke_connection(
     change(connection, sql::SET_REVOKED, row)?;
     let key = [id.as_bytes()];
     let open = all(connection, sql::OPEN_RUNS_OF_CONNECTION, key, rows::run)?;
-    let mut changed = Vec::new();
+    let mut runs = Vec::new();
     for row in open {
         if let Decision::Moved(run) = decide(&row.run, &Event::RemoveAccess, now)? {
-            changed.push(moved(connection, RunRow { run, ..row })?);
+            runs.push(moved(connection, RunRow { run, ..row })?);
         }
     }
-    Ok(Some(changed))
+    let tasks = chats::revoke_all(connection, id, now)?;
+    Ok(Some(Revoked { runs, tasks }))
 }

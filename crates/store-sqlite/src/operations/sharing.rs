@@ -9,7 +9,7 @@ use rusqlite::{Connection, params};
 
 use super::runs::settled;
 use crate::error::Failure;
-use crate::rows::{self, all, any, change, some};
+use crate::rows::{self, all, any, change, row_count, some};
 use crate::sql;
 
 pub(crate) fn sessions(
@@ -22,8 +22,7 @@ pub(crate) fn sessions(
     if !any(connection, sql::PROJECT_ADDED, key)? {
         return Ok(None);
     }
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let key = params![project_id.as_bytes(), limit];
+    let key = params![project_id.as_bytes(), row_count(limit)];
     all(connection, sql::SESSIONS, key, rows::session_row).map(Some)
 }
 
