@@ -6,6 +6,8 @@ use callboard_store::{
 };
 use callboard_wire::relay::ControlInfo;
 
+use super::chat_operation::ChatAnswer;
+
 #[derive(Debug, PartialEq)]
 pub(super) enum Answer {
     Refused(Refusal),
@@ -25,6 +27,7 @@ pub(super) enum Answer {
     Queued(QueuedRun),
     Completed(RunRow, bool),
     Swept(Swept),
+    Chat(ChatAnswer),
     Synced {
         commands: Vec<(CommandId, GraphSessionId, String, String)>,
         control: Vec<ControlInfo>,

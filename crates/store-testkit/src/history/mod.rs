@@ -4,6 +4,8 @@
 //! kept in [`KEPT_SEEDS`] for ever.
 
 mod answer;
+mod chat_operation;
+mod chat_player;
 mod operation;
 mod player;
 
@@ -72,5 +74,99 @@ pub async fn history<S: Store>(store: &S, seed: u64) {
                 history()
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use callboard_domain::Refusal;
+    use callboard_domain::linked_task::{Ended, Status};
+
+    use super::chat_operation::ChatAnswer;
+    use super::*;
+
+    /// The answers of one history.
+    fn answers(seed: u64) -> Vec<Answer> {
+        let (model, mut player) = (MemoryStore::default(), Player::new(seed));
+        let mut answers = Vec::new();
+        for _ in 0..OPERATIONS {
+            let answer = block_on(player.next().play(&model, player.now));
+            player.learn(&answer);
+            answers.push(answer);
+        }
+        answers
+    }
+
+    #[test]
+    #[allow(
+        clippy::wildcard_enum_match_arm,
+        reason = "it looks for a few answers among all"
+    )]
+    fn histories_reach_every_end_and_every_refusal_of_a_task() {
+        let (mut refusals, mut statuses) = (BTreeSet::new(), BTreeSet::new());
+        let (mut replays, mut swept) = (BTreeSet::new(), BTreeSet::new());
+        for answer in (0..80).flat_map(answers) {
+            match answer {
+                Answer::Refused(refusal) => {
+                    refusals.insert(refusal);
+                }
+                Answer::Swept(rows) => swept.extend(rows.tasks.iter().map(|row| row.task.status())),
+                Answer::Chat(ChatAnswer::Linked(linked)) => {
+                    replays.insert(("link", linked.replayed));
+                }
+                Answer::Chat(ChatAnswer::Assigned(assigned)) => {
+                    replays.insert(("assign", assigned.replayed));
+                    statuses.insert(assigned.row.task.status());
+                }
+                Answer::Chat(ChatAnswer::Claimed(row, replayed)) => {
+                    replays.insert(("claim", replayed));
+                    statuses.insert(row.task.status());
+                }
+                Answer::Chat(ChatAnswer::Submitted(row, replayed)) => {
+                    replays.insert(("submit", replayed));
+                    statuses.insert(row.task.status());
+                }
+                Answer::Chat(ChatAnswer::Cancelled(row)) => {
+                    statuses.insert(row.task.status());
+                }
+                Answer::Chat(ChatAnswer::Uploaded(_, replayed)) => {
+                    replays.insert(("upload", replayed));
+                }
+                _ => {}
+            }
+        }
+        let of_chats = [
+            Refusal::ProjectNotFound,
+            Refusal::ChatLinkNotFound,
+            Refusal::LinkKeyReused,
+            Refusal::TaskNotFound,
+            Refusal::TaskKeyReused,
+            Refusal::CandidatesApart,
+            Refusal::ClaimMissing,
+            Refusal::ClaimTaken,
+            Refusal::ClaimOver(Ended::Completed),
+            Refusal::ClaimOver(Ended::Failed),
+            Refusal::ClaimOver(Ended::Cancelled),
+            Refusal::ClaimOver(Ended::Expired),
+            Refusal::SubmitMissing,
+            Refusal::SubmitOver(Ended::Completed),
+            Refusal::SubmitOver(Ended::Failed),
+            Refusal::SubmitOver(Ended::Cancelled),
+            Refusal::SubmitOver(Ended::Expired),
+            Refusal::SubmitLapsed,
+            Refusal::SubmitStale,
+            Refusal::ArtifactDiffers,
+        ];
+        let missed: Vec<_> = of_chats
+            .iter()
+            .filter(|it| !refusals.contains(it))
+            .collect();
+        assert_eq!(missed, [&Refusal::RunOver; 0]);
+        assert!(statuses.iter().eq(&Status::ALL), "{statuses:?}");
+        assert_eq!(replays.len(), 5 * 2, "{replays:?}");
+        let by_time = [Status::Queued, Status::Over(Ended::Expired)];
+        assert!(swept.iter().eq(&by_time), "{swept:?}");
     }
 }

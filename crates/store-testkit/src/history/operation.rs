@@ -8,6 +8,7 @@ use callboard_store::{NewConnection, NewDesktop, NewProject, QueueRun, RunKey, S
 use callboard_wire::relay::{Progress, SessionInfo};
 
 use super::answer::Answer;
+use super::chat_operation::ChatOperation;
 
 #[derive(Debug, Clone)]
 pub(super) enum Operation {
@@ -28,6 +29,7 @@ pub(super) enum Operation {
     NoteSeen(Vec<(DesktopId, Timestamp)>),
     Sweep(usize),
     Run(RunOperation),
+    Chat(ChatOperation),
 }
 
 /// One that is about a single command.
@@ -91,6 +93,7 @@ impl Operation {
                 Answer::of(synced, Answer::synced)
             }
             Self::Run(operation) => operation.play(store, now).await,
+            Self::Chat(operation) => operation.play(store, now).await,
         }
     }
 }

@@ -1,19 +1,19 @@
 //! Draws the next operation: mostly a sensible one, now and then a foreign or unknown id, and
 //! time that creeps, leaps over a deadline or is set back.
 
+mod runs;
+
 use callboard_ambient::Entropy;
-use callboard_domain::graph_run::Completion;
-use callboard_domain::limits::{ERROR_UTF16_MAX, QUEUED_EXPIRY_MS, SWEEP_ROWS_MAX};
+use callboard_domain::limits::{QUEUED_EXPIRY_MS, TASK_EXPIRY_MS};
 use callboard_domain::{
-    CommandId, ConnectionId, DesktopId, Digest, ExecutionId, FinalStatus, OwnerId, ProjectId,
-    Report, Scope, Scopes, Timestamp, WorkerId,
+    CommandId, ConnectionId, DesktopId, Digest, ExecutionId, OwnerId, ProjectId, Scope, Scopes,
+    Timestamp, WorkerId,
 };
-use callboard_store::{
-    NewConnection, NewDesktop, NewProject, Project, QueueRun, RunKey, RunRow, TokenHash,
-};
-use callboard_wire::relay::{Progress, SessionInfo};
+use callboard_store::{NewConnection, NewDesktop, NewProject, Project, RunKey, RunRow, TokenHash};
+use callboard_wire::relay::SessionInfo;
 
 use super::answer::Answer;
+use super::chat_player::{ChatPlayer, Scene};
 use super::operation::{Operation, RunOperation};
 use crate::world::{START, session};
 
@@ -33,20 +33,22 @@ pub(super) struct Player {
     completion: Option<Operation>,
     tokens: Vec<TokenHash>,
     opening: Vec<Opening>,
+    chats: ChatPlayer,
 }
 
-/// What every history begins with, so that most of it is about runs.
+/// What every history begins with, so that most of it is about runs and tasks.
 #[derive(Debug, Clone, Copy)]
 enum Opening {
     Project,
     Desktop,
     Connection,
     Sync,
+    Chat,
 }
 
 impl Player {
     pub(super) fn new(seed: u64) -> Self {
-        use Opening::{Connection, Desktop, Project, Sync};
+        use Opening::{Chat, Connection, Desktop, Project, Sync};
         let owner = |id| OwnerId::from_bytes([id; 16]);
         Self {
             entropy: Entropy::seeded(seed, "history"),
@@ -62,8 +64,10 @@ impl Player {
             opening: [Project, Project, Desktop, Desktop, Connection, Connection]
                 .into_iter()
                 .chain([Sync; 4])
+                .chain([Chat; 3])
                 .rev()
                 .collect(),
+            chats: ChatPlayer::default(),
         }
     }
 
@@ -114,54 +118,43 @@ impl Player {
 
     /// Lets time pass and draws what happens then.
     pub(super) fn next(&mut self) -> Operation {
-        let passed_ms = match self.entropy.below(40) {
-            0 => QUEUED_EXPIRY_MS / 2 + self.entropy.below(QUEUED_EXPIRY_MS),
-            1..=10 => self.entropy.below(30_000),
+        self.pass_time();
+        if let Some(opening) = self.opening.pop() {
+            return self.open(opening);
+        }
+        if self.once_in(2) {
+            let scene = self.scene();
+            return Operation::Chat(self.chats.next(&scene));
+        }
+        self.next_of_runs()
+    }
+
+    fn pass_time(&mut self) {
+        let passed_ms = match self.entropy.below(80) {
+            0 | 1 => QUEUED_EXPIRY_MS / 2 + self.entropy.below(QUEUED_EXPIRY_MS),
+            2 => TASK_EXPIRY_MS / 2 + self.entropy.below(TASK_EXPIRY_MS),
+            3..=20 => self.entropy.below(30_000),
             _ => self.entropy.below(50),
         };
         self.now = self.now.plus_ms(passed_ms);
+        if self.once_in(8) {
+            let due = self.chats.due(&self.scene());
+            self.now = self.now.max(due.unwrap_or(self.now));
+        }
         if self.once_in(30) {
             let back_ms = i64::try_from(self.entropy.below(60_000)).unwrap();
             self.now = Timestamp::from_millis(self.now.as_millis() - back_ms);
         }
-        if let Some(opening) = self.opening.pop() {
-            return self.open(opening);
-        }
-        match self.entropy.below(100) {
-            0..=4 => {
-                let kinds = [Opening::Project, Opening::Desktop, Opening::Connection];
-                let kind = self.one(&kinds);
-                let name = self.one(&NAMES);
-                self.make(kind, name)
-            }
-            5..=12 => self.sync(),
-            13..=17 => self.housekeeping(),
-            18..=37 => self.queue_run(),
-            38..=43 => {
-                let (command_id, connection_id, _) = self.command();
-                let key = RunKey {
-                    connection_id,
-                    command_id,
-                };
-                Operation::Run(RunOperation::RequestCancel(key))
-            }
-            44..=60 => {
-                let (command_id, _, desktop_id) = self.command();
-                let execution_id = self.execution(command_id);
-                Operation::Run(RunOperation::Start(desktop_id, command_id, execution_id))
-            }
-            61..=70 => self.report_progress(),
-            71..=87 => self.complete_run(),
-            88..=91 => {
-                Operation::NoteSeen(vec![(self.desktop(), self.now), (self.desktop(), START)])
-            }
-            _ => {
-                // A sweep finds nothing unless a deadline has just passed.
-                if self.once_in(3) {
-                    self.now = self.now.plus_ms(QUEUED_EXPIRY_MS);
-                }
-                Operation::Sweep(self.one(&[1, 2, 10, SWEEP_ROWS_MAX]))
-            }
+    }
+
+    /// What the players of chats draw from.
+    fn scene(&self) -> Scene {
+        Scene {
+            entropy: self.entropy.clone(),
+            now: self.now,
+            owner_id: self.owner(),
+            connection_id: self.connection(),
+            project_id: self.project(),
         }
     }
 
@@ -169,6 +162,7 @@ impl Player {
         let name = NAMES[self.opening.len() % 2];
         match opening {
             Opening::Sync => self.sync(),
+            Opening::Chat => Operation::Chat(ChatPlayer::link(&self.scene())),
             Opening::Project | Opening::Desktop | Opening::Connection => self.make(opening, name),
         }
     }
@@ -193,7 +187,7 @@ impl Player {
                 token_hash: self.token(),
                 now,
             }),
-            Opening::Connection | Opening::Sync => {
+            Opening::Connection | Opening::Sync | Opening::Chat => {
                 let scopes = [
                     Scopes::default(),
                     Scopes::default().with(Scope::Read),
@@ -246,103 +240,6 @@ impl Player {
         }
     }
 
-    fn queue_run(&mut self) -> Operation {
-        let graph_session_id = self.session().graph_session_id;
-        let topic = u8::from(self.once_in(3));
-        let arguments = format!(r#"{{"topic":{topic}}}"#);
-        let request = Digest::of(&[&graph_session_id.to_bytes(), arguments.as_bytes()]);
-        Operation::Run(RunOperation::Queue(QueueRun {
-            command_id: CommandId::from_bytes(self.id()),
-            connection_id: self.connection(),
-            graph_session_id,
-            idempotency_key: format!("key-number-{}", self.entropy.below(30)),
-            arguments,
-            request,
-            now: self.now,
-        }))
-    }
-
-    /// A command with its connection and desktop, mostly a recent one; one of them wrong once in
-    /// fifteen.
-    fn command(&self) -> (CommandId, ConnectionId, DesktopId) {
-        let nobodys = |id| {
-            let (connection, desktop) = (ConnectionId::from_bytes(id), DesktopId::from_bytes(id));
-            (CommandId::from_bytes(id), connection, desktop)
-        };
-        let recent = self.commands.len().saturating_sub(3);
-        let from = if self.once_in(3) { 0 } else { recent };
-        let (command, connection, desktop) = self.some(&self.commands[from..], nobodys, 20);
-        match self.entropy.below(15) {
-            0 => (command, self.connection(), self.desktop()),
-            _ => (command, connection, desktop),
-        }
-    }
-
-    /// The execution of a command if it has one, now and then a fresh one all the same.
-    fn execution(&mut self, command_id: CommandId) -> ExecutionId {
-        let known = self.executions.iter().find(|(of, _)| *of == command_id);
-        match known.filter(|_| !self.once_in(12)) {
-            Some((_, id)) => *id,
-            None => ExecutionId::from_bytes(self.id()),
-        }
-    }
-
-    fn report_progress(&mut self) -> Operation {
-        let (command_id, _, desktop_id) = self.command();
-        let calls_done = self.entropy.below(2);
-        let progress = Progress {
-            calls_done,
-            calls_started: calls_done + 1,
-            tokens: 0,
-            tokens_cap: self.one(&[None, Some(u64::MAX)]),
-        };
-        let phase = self.one(&[None, Some("reading"), Some("writing")]);
-        let phase = phase.map(str::to_owned);
-        let progress = self.one(&[None, Some(progress)]);
-        Operation::Run(RunOperation::ReportProgress(
-            desktop_id, command_id, phase, progress,
-        ))
-    }
-
-    fn complete_run(&mut self) -> Operation {
-        if let Some(again) = self.completion.take_if(|_| self.entropy.below(3) == 0) {
-            return again;
-        }
-        let (mut command_id, _, mut desktop_id) = self.command();
-        if let Some((started, _)) = self.executions.last().filter(|_| !self.once_in(3)) {
-            let known = self.commands.iter().find(|(id, ..)| id == started);
-            (command_id, _, desktop_id) = known.copied().unwrap_or(self.commands[0]);
-        }
-        let execution_id = match self.entropy.below(8) {
-            0 => None,
-            _ => Some(self.execution(command_id)),
-        };
-        let status = match execution_id {
-            None if !self.once_in(4) => FinalStatus::Cancelled,
-            None | Some(_) => self.one(&FinalStatus::ALL),
-        };
-        let texts = [None, Some("1".to_owned()), Some("1.0".to_owned())];
-        let errors = match self.entropy.below(10) {
-            0 => vec![Some("x".repeat(ERROR_UTF16_MAX + 1))],
-            _ => vec![None, Some("it broke".to_owned())],
-        };
-        let report = Report {
-            result: execution_id.and_then(|_| self.one(&texts)),
-            result_truncated: self.once_in(2),
-            error: self.one(&errors),
-            total_tokens: self.one(&[None, Some(0), Some(1 << 40)]),
-            reported_cost: self.one(&[None, Some(0.0), Some(0.1)]),
-        };
-        let completion = Completion {
-            execution_id,
-            status,
-            report,
-        };
-        let complete = RunOperation::Complete(desktop_id, command_id, completion);
-        self.completion = Some(Operation::Run(complete.clone()));
-        Operation::Run(complete)
-    }
-
     /// Remembers the ids that now exist.
     pub(super) fn learn(&mut self, answer: &Answer) {
         match answer {
@@ -355,6 +252,7 @@ impl Player {
                     .push((row.command_id, row.connection_id, row.desktop_id));
             }
             Answer::Run(Some(row)) => self.learn_execution(row),
+            Answer::Chat(answer) => self.chats.learn(answer),
             Answer::Refused(_)
             | Answer::NameTaken
             | Answer::Done
@@ -405,6 +303,8 @@ impl Player {
         let token = self.one(&self.tokens);
         looks.push(Operation::ConnectionByToken(token));
         looks.push(Operation::DesktopByToken(token));
+        let chats = self.chats.looks(&self.scene(), &self.owners);
+        looks.extend(chats.into_iter().map(Operation::Chat));
         looks
     }
 }

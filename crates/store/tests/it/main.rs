@@ -18,6 +18,11 @@ fn eight_callers_at_once_agree_on_one_outcome() {
 }
 
 #[test]
+fn random_histories_are_the_same_twice() {
+    histories(MemoryStore::default, 0..20);
+}
+
+#[test]
 #[should_panic(expected = "CALLBOARD_SEED")]
 fn a_store_that_answers_differently_is_found_by_a_history() {
     // One that knows an owner already answers the first question about owners with that one.
@@ -28,6 +33,6 @@ fn a_store_that_answers_differently_is_found_by_a_history() {
             block_on(store.ensure_owner(stranger, START)).unwrap();
             store
         },
-        0..5,
+        0..60,
     );
 }
