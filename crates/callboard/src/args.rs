@@ -1,9 +1,18 @@
 //! The command line.
 
+mod chats;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use callboard_domain::limits::{TASK_EXPIRY_MS, TASK_LEASE_MS_MIN};
 use clap::{Args, Parser, Subcommand};
+
+pub(crate) use chats::{ChatCommand, LinkArgs, SubmitArgs, TaskCommand, UploadArgs};
+
+/// What a lease may be: as short as is of use, and no longer than a task lives.
+pub(crate) const TASK_LEASE_SECONDS: std::ops::RangeInclusive<u64> =
+    TASK_LEASE_MS_MIN / 1_000..=TASK_EXPIRY_MS / 1_000;
 
 /// Lets AI chats start long work on machines nobody can reach.
 #[derive(Debug, Parser)]
@@ -44,7 +53,13 @@ pub(crate) enum Command {
     /// See and cancel the runs of this desktop
     #[command(subcommand)]
     Runs(RunsCommand),
-    /// Be the agent: list, start, read and cancel runs over MCP
+    /// See and unlink the chats that take tasks
+    #[command(subcommand)]
+    Chat(ChatCommand),
+    /// Assign tasks to chats, and see what became of them
+    #[command(subcommand)]
+    Task(TaskCommand),
+    /// Be the agent: list, start, read and cancel runs, and do a chat's tasks, over MCP
     Client(ClientArgs),
     /// The sandbox process of one Graph run
     #[command(hide = true)]
@@ -110,6 +125,14 @@ pub(crate) struct ServeArgs {
     /// Whether listing the tools needs no token [default: true]
     #[arg(long, value_name = "BOOL", env = "CALLBOARD_HUB_PUBLIC_TOOL_LIST")]
     pub(crate) public_tool_list: Option<bool>,
+    /// How long a claim lasts where another chat could take over [default: 1800]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "CALLBOARD_HUB_TASK_LEASE_SECONDS",
+        value_parser = clap::value_parser!(u64).range(TASK_LEASE_SECONDS)
+    )]
+    pub(crate) task_lease_seconds: Option<u64>,
     /// Print the configuration that these sources give, and stop
     #[arg(long)]
     pub(crate) print_config: bool,
@@ -354,4 +377,22 @@ pub(crate) enum ClientCommand {
         /// Its ticket
         command_id: String,
     },
+    /// Link this conversation to a project, and print its chat_link_id
+    Link(LinkArgs),
+    /// Read what waits for this conversation
+    Tasks {
+        /// Its chat_link_id
+        chat_link_id: String,
+    },
+    /// Claim a task, and print the claim_id that goes with its result
+    Claim {
+        /// This conversation's chat_link_id
+        chat_link_id: String,
+        /// The task
+        task_id: String,
+    },
+    /// Submit the result of a claimed task; again after a lost answer is fine
+    Submit(SubmitArgs),
+    /// Attach a file to a claimed task; again after a lost answer is fine
+    Upload(UploadArgs),
 }

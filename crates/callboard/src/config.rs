@@ -42,6 +42,9 @@ pub(crate) struct HubSection {
     /// Whether listing the tools needs no token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) public_tool_list: Option<bool>,
+    /// How long a claim lasts where another chat could take over, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) task_lease_seconds: Option<u64>,
 }
 
 /// `[desktop]`.

@@ -1,6 +1,7 @@
 //! The `callboard` binary: arguments, configuration, output, exit codes.
 
 mod args;
+mod chats;
 mod client;
 mod config;
 mod demo;
@@ -76,6 +77,8 @@ async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Project(command) => desktop::project(&data, command, output).await,
         Command::Folder(command) => desktop::folder(&data, command, output).await,
         Command::Runs(command) => desktop::runs(&data, command, output).await,
+        Command::Chat(command) => chats::chat(&data, command, output).await,
+        Command::Task(command) => chats::task(&data, command, output).await,
         Command::Client(arguments) => client::run(&data, arguments, output).await,
         // Handled before the runtime starts: the child must stay a single-threaded program.
         Command::GraphChild => Ok(()),

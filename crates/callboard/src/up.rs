@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::UpArgs;
 use crate::client::ConnectionFile;
-use crate::config::{Config, DEFAULT_LISTEN};
+use crate::config::{Config, DEFAULT_LISTEN, HubSection};
 use crate::desktop::{self, DesktopStart, RunningDesktop, accepted, short};
 use crate::failure::Failure;
 use crate::hub::{self, HubConfig};
@@ -63,15 +63,14 @@ pub(crate) async fn run(data: &Path, arguments: UpArgs, output: &Output) -> Resu
         .unwrap_or(DEFAULT_LISTEN);
     // What is wrong with the configuration is said before anything is made.
     config.agents(&Clock::system(), &Entropy::system())?;
+    let hub_config = HubConfig::of(HubSection {
+        listen: Some(listen),
+        ..config.hub.clone()
+    })?;
     paths::make_private_dir(data)?;
-    let hub = hub::open_hub(data)?;
+    let hub = hub::open_hub(data, hub_config.task_lease_ms())?;
     let listener = hub::bind(listen).await?;
     let address = here(listener.local_addr().unwrap_or(listen));
-    let hub_config = HubConfig {
-        listen,
-        public_url: config.hub.public_url.clone(),
-        public_tool_list: config.hub.public_tool_list.unwrap_or(true),
-    };
     let (hub_shutdown, desktop_shutdown) = (CancellationToken::new(), CancellationToken::new());
     let mut server = hub::start(Arc::clone(&hub), data, &hub_config, listener, &hub_shutdown)?;
     let connection = connection(data, &hub, address).await?;

@@ -1,5 +1,6 @@
 //! `callboard client …`: the agent's side, over MCP, for people and scripts.
 
+mod chats;
 mod connection;
 mod follow;
 
@@ -57,6 +58,14 @@ pub(crate) async fn run(
             });
             Ok(())
         }
+        ClientCommand::Link(arguments) => chats::link(&chat, arguments, output).await,
+        ClientCommand::Tasks { chat_link_id } => chats::tasks(&chat, chat_link_id, output).await,
+        ClientCommand::Claim {
+            chat_link_id,
+            task_id,
+        } => chats::claim(&chat, chat_link_id, task_id, output).await,
+        ClientCommand::Submit(arguments) => chats::submit(&chat, arguments, output).await,
+        ClientCommand::Upload(arguments) => chats::upload(&chat, arguments, output).await,
     }
 }
 

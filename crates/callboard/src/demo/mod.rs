@@ -1,5 +1,6 @@
 //! `callboard demo`: the main job for real, in a temporary folder, with a bad network in between.
 
+mod chats;
 mod folder;
 mod link;
 mod stage;
@@ -17,7 +18,7 @@ use crate::output::Output;
 use link::Fault;
 use stage::Stage;
 
-/// Longest that any one step may take; each takes a second or two.
+/// Longest that any one step may take; each takes a few seconds at most.
 const STEP_MAX: Duration = Duration::from_secs(60);
 
 /// Plays all steps; the first that does not hold ends the demo with exit 1.
@@ -80,6 +81,7 @@ async fn play(stage: &mut Stage, with_model: bool, output: &Output) -> Result<us
             dead_desktop(stage),
         )
         .await?;
+    chats::play(stage, &mut steps).await?;
     if with_model {
         steps
             .step("A Graph asks the model about two files.", ask_model(stage))
@@ -100,21 +102,19 @@ impl Steps<'_> {
         title: &str,
         play: impl Future<Output = Result<String, Failure>>,
     ) -> Result<(), Failure> {
-        let found = self.within(title, play).await?;
-        self.output
-            .line(format!("{:>2}  {title:<50} {found}", self.number));
-        Ok(())
+        let shown = async { Ok((play.await?, ())) };
+        self.value(title, shown).await
     }
 
     /// The same for a step whose finding is used later: a line to show, and a value to keep.
-    async fn value(
+    async fn value<T>(
         &mut self,
         title: &str,
-        play: impl Future<Output = Result<(String, String), Failure>>,
-    ) -> Result<String, Failure> {
+        play: impl Future<Output = Result<(String, T), Failure>>,
+    ) -> Result<T, Failure> {
         let (found, kept) = self.within(title, play).await?;
         self.output
-            .line(format!("{:>2}  {title:<50} {found}", self.number));
+            .line(format!("{:>2}  {title:<52} {found}", self.number));
         Ok(kept)
     }
 

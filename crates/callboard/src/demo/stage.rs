@@ -28,6 +28,8 @@ use crate::paths;
 /// A Graph that lasts until somebody stops it.
 const SLOW: &str = "export const meta = { name: 'slow', description: 'Waits for ten minutes.' };\n\
                     phase('waiting');\nawait sleep(600000);\nreturn 'nobody stopped me';\n";
+/// The lease of the demo's hub: a step waits for its end, and the others must be done before it.
+const LEASE_SECONDS: u64 = 3;
 /// How long to wait between two looks at something that has no event.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// How long a desktop may take to start.
@@ -41,6 +43,7 @@ pub(super) struct Stage {
     link: Link,
     link_address: SocketAddr,
     chat: Chat,
+    second_chat: Chat,
     desktop: Option<Child>,
     shutdown: CancellationToken,
 }
@@ -74,21 +77,25 @@ impl Stage {
             listen: address,
             public_url: None,
             public_tool_list: true,
+            task_lease_seconds: LEASE_SECONDS,
         };
         let shutdown = CancellationToken::new();
-        let hub = hub::open_hub(data)?;
+        let hub = hub::open_hub(data, config.task_lease_ms())?;
         hub::start(Arc::clone(&hub), data, &config, listener, &shutdown)?;
         let refused = |error: callboard_hub::HubError| Failure::failed(error.to_string());
         hub.create_project("Home").await.map_err(refused)?;
         let desktop = hub.create_desktop("this-machine").await.map_err(refused)?;
         let projects = ["Home".to_owned()];
-        let agent = hub
-            .create_connection("Claude", &projects, Scopes::ALL)
-            .await;
-        let agent = agent.map_err(refused)?;
         paths::write_private(&data.join("device-token"), &desktop.token)?;
         let (link, link_address) = Link::open(address).await?;
-        let chat = Chat::connect(&format!("http://{link_address}/mcp"), &agent.token).await?;
+        let mut chats = Vec::new();
+        for name in ["Claude", "ChatGPT"] {
+            let agent = hub.create_connection(name, &projects, Scopes::ALL).await;
+            let token = agent.map_err(refused)?.token;
+            chats.push(Chat::connect(&format!("http://{link_address}/mcp"), &token).await?);
+        }
+        let [chat, second_chat] = <[Chat; 2]>::try_from(chats)
+            .map_err(|_| Failure::failed("the demo has two connected agents"))?;
         let data = data.to_owned();
         let mut stage = Self {
             temporary,
@@ -96,6 +103,7 @@ impl Stage {
             link,
             link_address,
             chat,
+            second_chat,
             desktop: None,
             shutdown,
         };
@@ -104,7 +112,8 @@ impl Stage {
         Ok(stage)
     }
 
-    fn data(&self) -> &Path {
+    /// The data folder of hub and desktop.
+    pub(super) fn data(&self) -> &Path {
         &self.data
     }
 
@@ -121,6 +130,11 @@ impl Stage {
     /// The connected agent.
     pub(super) fn chat(&self) -> &Chat {
         &self.chat
+    }
+
+    /// Another connected agent of the same project.
+    pub(super) fn second_chat(&self) -> &Chat {
+        &self.second_chat
     }
 
     /// The network.

@@ -1,10 +1,12 @@
 //! What the owner can ask of a hub on its own machine.
 
-use callboard_domain::Scopes;
+use callboard_domain::{Refusal, Scopes};
 use callboard_hub::{Hub, HubError};
 use callboard_store::Store;
 use callboard_wire::rfc3339;
 use serde::{Deserialize, Serialize};
+
+use crate::chats::{self, ChatAnswer, ChatRequest};
 
 /// One request over the hub's socket: one JSON line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -30,6 +32,7 @@ pub(crate) enum AdminRequest {
     RevokeToken {
         name: String,
     },
+    Chats(ChatRequest),
 }
 
 /// The answer: one JSON line.
@@ -57,8 +60,11 @@ pub(crate) enum AdminAnswer {
     Done {
         message: String,
     },
+    Chats(ChatAnswer),
     Refused {
         message: String,
+        #[serde(default)]
+        hint: Option<String>,
     },
 }
 
@@ -89,8 +95,20 @@ pub(crate) async fn perform<S: Store>(hub: &Hub<S>, request: AdminRequest) -> Ad
     match answer(hub, request).await {
         Ok(answer) => answer,
         Err(error) => AdminAnswer::Refused {
+            hint: hint(&error).map(str::to_owned),
             message: error.to_string(),
         },
+    }
+}
+
+/// The command that helps with a refusal.
+fn hint(error: &HubError) -> Option<&'static str> {
+    if error.is(Refusal::ChatLinkNotFound) {
+        Some("`callboard chat list` shows the linked chats")
+    } else if error.is(Refusal::TaskNotFound) {
+        Some("`callboard task list` shows the tasks")
+    } else {
+        None
     }
 }
 
@@ -132,16 +150,24 @@ async fn answer<S: Store>(hub: &Hub<S>, request: AdminRequest) -> Result<AdminAn
         }
         AdminRequest::RevokeToken { name } => {
             let changed = hub.revoke_connection(&name).await?;
-            let message = match changed {
-                0 => format!("{name} is disconnected"),
-                1 => format!("{name} is disconnected; 1 run was cancelled or asked to stop"),
-                n => format!("{name} is disconnected; {n} runs were cancelled or asked to stop"),
-            };
+            let (runs, tasks) = (changed.runs.len(), changed.tasks.len());
+            let mut message = format!("{name} is disconnected");
+            match runs {
+                0 => {}
+                1 => message.push_str("; 1 run was cancelled or asked to stop"),
+                n => message.push_str(&format!("; {n} runs were cancelled or asked to stop")),
+            }
+            match tasks {
+                0 => {}
+                1 => message.push_str("; 1 task lost a chat"),
+                n => message.push_str(&format!("; {n} tasks lost a chat")),
+            }
             Ok(AdminAnswer::Done { message })
         }
         AdminRequest::ListProjects => projects(hub).await,
         AdminRequest::ListDesktops => desktops(hub).await,
         AdminRequest::ListTokens => tokens(hub).await,
+        AdminRequest::Chats(request) => Ok(AdminAnswer::Chats(chats::answer(hub, request).await?)),
     }
 }
 

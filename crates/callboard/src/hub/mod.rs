@@ -10,8 +10,10 @@ use crate::args::{HubCommand, HubDesktopCommand, HubProjectCommand, HubTokenComm
 use crate::failure::Failure;
 use crate::output::{Output, table};
 
-use admin::{AdminAnswer, AdminRequest, perform};
+use admin::perform;
+pub(crate) use admin::{AdminAnswer, AdminRequest};
 pub(crate) use serve::{HubConfig, bind, ended, open_hub, start};
+pub(crate) use socket::ask;
 
 /// Runs one of the hub's commands.
 pub(crate) async fn run(data: &Path, command: HubCommand, output: &Output) -> Result<(), Failure> {
@@ -40,7 +42,7 @@ pub(crate) async fn run(data: &Path, command: HubCommand, output: &Output) -> Re
         HubCommand::Token(HubTokenCommand::List) => AdminRequest::ListTokens,
         HubCommand::Token(HubTokenCommand::Revoke { name }) => AdminRequest::RevokeToken { name },
     };
-    show(&socket::ask(data, request).await?, output);
+    show(&ask(data, request).await?, output);
     Ok(())
 }
 
@@ -76,8 +78,11 @@ fn show(answer: &AdminAnswer, output: &Output) {
             };
             table(&tokens.iter().map(row).collect::<Vec<_>>())
         }
-        AdminAnswer::Done { message } => vec![message.clone()],
-        AdminAnswer::Refused { message } => vec![message.clone()],
+        AdminAnswer::Done { message } | AdminAnswer::Refused { message, .. } => {
+            vec![message.clone()]
+        }
+        // Shown by the commands that ask for them.
+        AdminAnswer::Chats(_) => Vec::new(),
     });
     if let AdminAnswer::Secret { note, .. } = answer {
         output.note(note);

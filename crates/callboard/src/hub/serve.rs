@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_ambient::{Clock, Entropy};
-use callboard_domain::limits::SWEEP_INTERVAL_MS;
+use callboard_domain::limits::{SWEEP_INTERVAL_MS, TASK_LEASE_MS_DEFAULT};
 use callboard_hub::Hub;
 use callboard_hub_http::{HttpOptions, router, serve};
 use callboard_store_sqlite::SqliteStore;
@@ -17,8 +17,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::socket;
-use crate::args::ServeArgs;
-use crate::config::{Config, DEFAULT_LISTEN};
+use crate::args::{ServeArgs, TASK_LEASE_SECONDS};
+use crate::config::{Config, DEFAULT_LISTEN, HubSection};
 use crate::failure::{Failure, chain};
 use crate::output::Output;
 use crate::{logging, paths};
@@ -33,9 +33,36 @@ pub(crate) struct HubConfig {
     pub(crate) public_url: Option<String>,
     /// Whether listing the tools needs no token.
     pub(crate) public_tool_list: bool,
+    /// How long a claim lasts where another chat could take over, in seconds.
+    pub(crate) task_lease_seconds: u64,
 }
 
 impl HubConfig {
+    /// What the sources say, and defaults for the rest.
+    pub(crate) fn of(section: HubSection) -> Result<Self, Failure> {
+        let lease = section
+            .task_lease_seconds
+            .unwrap_or(TASK_LEASE_MS_DEFAULT / 1_000);
+        if !TASK_LEASE_SECONDS.contains(&lease) {
+            return Err(Failure::usage(format!(
+                "[hub] task_lease_seconds must be {} to {}, and is {lease}",
+                TASK_LEASE_SECONDS.start(),
+                TASK_LEASE_SECONDS.end()
+            )));
+        }
+        Ok(Self {
+            listen: section.listen.unwrap_or(DEFAULT_LISTEN),
+            public_url: section.public_url,
+            public_tool_list: section.public_tool_list.unwrap_or(true),
+            task_lease_seconds: lease,
+        })
+    }
+
+    /// The lease in the hub's own unit.
+    pub(crate) fn task_lease_ms(&self) -> u64 {
+        self.task_lease_seconds.saturating_mul(1_000)
+    }
+
     fn options(&self) -> Result<HttpOptions, Failure> {
         HttpOptions::new(self.public_url.as_deref(), self.public_tool_list)
             .map_err(|error| Failure::usage(error.to_string()))
@@ -45,14 +72,13 @@ impl HubConfig {
 /// Runs the hub in the foreground until SIGINT or SIGTERM.
 pub(super) async fn run(data: &Path, arguments: ServeArgs, output: &Output) -> Result<(), Failure> {
     let file = Config::read(data, arguments.config.as_ref())?.hub;
-    let config = HubConfig {
-        listen: arguments.listen.or(file.listen).unwrap_or(DEFAULT_LISTEN),
+    let section = HubSection {
+        listen: arguments.listen.or(file.listen),
         public_url: arguments.public_url.or(file.public_url),
-        public_tool_list: arguments
-            .public_tool_list
-            .or(file.public_tool_list)
-            .unwrap_or(true),
+        public_tool_list: arguments.public_tool_list.or(file.public_tool_list),
+        task_lease_seconds: arguments.task_lease_seconds.or(file.task_lease_seconds),
     };
+    let config = HubConfig::of(section)?;
     config.options()?;
     if arguments.print_config {
         let text = toml::to_string(&config).map_err(|error| Failure::failed(error.to_string()))?;
@@ -61,7 +87,7 @@ pub(super) async fn run(data: &Path, arguments: ServeArgs, output: &Output) -> R
     }
     logging::start("info");
     // The lock first: who has this folder open already is the better news than his port.
-    let hub = open_hub(data)?;
+    let hub = open_hub(data, config.task_lease_ms())?;
     let listener = bind(config.listen).await?;
     let address = listener.local_addr().unwrap_or(config.listen);
     let shutdown = CancellationToken::new();
@@ -96,17 +122,14 @@ pub(crate) async fn bind(listen: SocketAddr) -> Result<TcpListener, Failure> {
 }
 
 /// Opens the hub of a data folder.
-pub(crate) fn open_hub(data: &Path) -> Result<Arc<Hub<SqliteStore>>, Failure> {
+pub(crate) fn open_hub(data: &Path, task_lease_ms: u64) -> Result<Arc<Hub<SqliteStore>>, Failure> {
     paths::make_private_dir(&paths::hub_dir(data))?;
     let store = SqliteStore::open(&paths::hub_database(data)).map_err(|error| {
         Failure::cannot_start(chain(&error))
             .hint("choose another folder with --data, or stop what uses this one")
     })?;
-    Ok(Arc::new(Hub::new(
-        store,
-        Clock::system(),
-        Entropy::system(),
-    )))
+    let hub = Hub::new(store, Clock::system(), Entropy::system());
+    Ok(Arc::new(hub.with_task_lease_ms(task_lease_ms)))
 }
 
 /// Starts the server, the sweeper and the hub's own socket; gives what ends with the server.

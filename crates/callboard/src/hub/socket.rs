@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callboard_domain::limits::{BODY_BYTES_MAX, TASK_LEASE_MS_DEFAULT};
 use callboard_hub::Hub;
 use callboard_store::Store;
 use tokio::io::{
@@ -19,8 +20,8 @@ use super::{AdminAnswer, AdminRequest, open_hub, perform};
 use crate::failure::Failure;
 use crate::paths;
 
-/// Longest line on the socket, in bytes; every real one is far shorter.
-const LINE_BYTES_MAX: u64 = 1024 * 1024;
+/// Longest line on the socket, in bytes: an uploaded file in base64.
+const LINE_BYTES_MAX: u64 = BODY_BYTES_MAX as u64;
 /// How long one side waits for the other.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -78,6 +79,7 @@ async fn answer<S: Store>(hub: &Hub<S>, stream: UnixStream) {
             let message = "this hub does not know that request: use the same version for both";
             AdminAnswer::Refused {
                 message: message.to_owned(),
+                hint: None,
             }
         }
         // Nobody is left to answer.
@@ -101,18 +103,22 @@ async fn read_line(reader: impl AsyncRead + Unpin) -> std::io::Result<String> {
 }
 
 /// Asks the hub of this data folder: the running one, or else the database directly.
-pub(super) async fn ask(data: &Path, request: AdminRequest) -> Result<AdminAnswer, Failure> {
+pub(crate) async fn ask(data: &Path, request: AdminRequest) -> Result<AdminAnswer, Failure> {
     let answer = match UnixStream::connect(paths::hub_socket(data)).await {
         Ok(stream) => ask_running(stream, &request).await?,
-        Err(_) => perform(&*open_hub(data)?, request).await,
+        Err(_) => perform(&*open_hub(data, TASK_LEASE_MS_DEFAULT)?, request).await,
     };
     match answer {
-        AdminAnswer::Refused { message } => Err(Failure::failed(message)),
+        AdminAnswer::Refused { message, hint } => Err(match hint {
+            Some(hint) => Failure::failed(message).hint(hint),
+            None => Failure::failed(message),
+        }),
         AdminAnswer::Project { .. }
         | AdminAnswer::Projects { .. }
         | AdminAnswer::Secret { .. }
         | AdminAnswer::Desktops { .. }
         | AdminAnswer::Tokens { .. }
+        | AdminAnswer::Chats(_)
         | AdminAnswer::Done { .. } => Ok(answer),
     }
 }

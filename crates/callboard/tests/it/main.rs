@@ -14,6 +14,7 @@ mod consent;
 mod full_disk;
 mod kill_desktop;
 mod kill_hub;
+mod kill_hub_chats;
 mod sockets;
 mod stopped_desktop;
 mod up;

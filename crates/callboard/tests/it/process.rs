@@ -16,7 +16,7 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 /// The pause between two looks at something that has no event.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// What a caller's own shell may have set.
-const VARIABLES: [&str; 9] = [
+const VARIABLES: [&str; 10] = [
     "CALLBOARD_DATA",
     "CALLBOARD_CONFIG",
     "CALLBOARD_URL",
@@ -26,6 +26,7 @@ const VARIABLES: [&str; 9] = [
     "CALLBOARD_HUB_LISTEN",
     "CALLBOARD_HUB_PUBLIC_URL",
     "CALLBOARD_HUB_PUBLIC_TOOL_LIST",
+    "CALLBOARD_HUB_TASK_LEASE_SECONDS",
 ];
 
 /// Looks again and again until there is something, or it has taken too long.
@@ -116,6 +117,15 @@ impl Outcome {
         let hints: Vec<_> = error.lines().filter(|l| l.starts_with("hint:  ")).collect();
         assert!(hints.len() <= 1, "{self:#?}");
         assert!(hints.concat().contains(hint), "hint {hint:?}: {self:#?}");
+        self.no_panic();
+    }
+
+    /// A failure as it is told to programs.
+    pub(crate) fn fails(&self, code: i32, message: &str) {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        let told = self.json();
+        let error = told["error"].as_str().unwrap_or_default();
+        assert!(error.contains(message), "{message:?}: {self:#?}");
         self.no_panic();
     }
 

@@ -196,6 +196,13 @@ impl Rig {
         run(command).await
     }
 
+    /// The same for the owner's commands about chats and tasks.
+    pub(crate) async fn owner(&self, arguments: &[&str]) -> Outcome {
+        let mut command = callboard(&self.hub_data());
+        command.arg("--json").args(arguments);
+        run(command).await
+    }
+
     /// A command on the desktop's machine.
     pub(crate) async fn desk(&self, arguments: &[&str]) -> Outcome {
         let mut command = callboard(&self.desktop_data());

@@ -1,0 +1,175 @@
+//! `callboard chat …` and `callboard task …`: what the owner does with linked chats.
+
+mod requests;
+mod save;
+mod show;
+
+use std::io::Read as _;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::args::{ChatCommand, TaskCommand};
+use crate::client::fresh_key;
+use crate::failure::Failure;
+use crate::hub::{AdminAnswer, AdminRequest, ask};
+use crate::output::{Output, table};
+
+pub(crate) use requests::{ChatAnswer, ChatRequest, answer};
+
+/// Runs one of the commands about linked chats.
+pub(crate) async fn chat(
+    data: &Path,
+    command: ChatCommand,
+    output: &Output,
+) -> Result<(), Failure> {
+    match command {
+        ChatCommand::List => {
+            let ChatAnswer::Links { chats } = asked(data, ChatRequest::Links).await? else {
+                return Err(unexpected());
+            };
+            output.data(&json!({"chats": chats}), || {
+                table(&chats.iter().map(show::chat_row).collect::<Vec<_>>())
+            });
+            if chats.is_empty() {
+                output.note(
+                    "No chat is linked yet. Say in one: \"Link this chat to my Callboard project.\"",
+                );
+            }
+            Ok(())
+        }
+        ChatCommand::Revoke { chat } => {
+            let request = ChatRequest::Revoke { chat };
+            let ChatAnswer::Revoked { label, tasks } = asked(data, request).await? else {
+                return Err(unexpected());
+            };
+            output.done(match tasks {
+                0 => format!("{label} is unlinked"),
+                1 => format!("{label} is unlinked; 1 task lost it"),
+                n => format!("{label} is unlinked; {n} tasks lost it"),
+            });
+            Ok(())
+        }
+    }
+}
+
+/// Runs one of the commands about tasks.
+pub(crate) async fn task(
+    data: &Path,
+    command: TaskCommand,
+    output: &Output,
+) -> Result<(), Failure> {
+    match command {
+        TaskCommand::Assign {
+            chats,
+            text,
+            idempotency_key,
+        } => assign(data, chats, text, idempotency_key, output).await,
+        TaskCommand::List { limit } => {
+            let ChatAnswer::Tasks { tasks } = asked(data, ChatRequest::Tasks { limit }).await?
+            else {
+                return Err(unexpected());
+            };
+            output.data(&json!({"tasks": tasks}), || {
+                table(&tasks.iter().map(show::task_row).collect::<Vec<_>>())
+            });
+            if tasks.is_empty() {
+                output.note("No tasks yet. `callboard chat list` shows who could take one.");
+            }
+            Ok(())
+        }
+        TaskCommand::Show { task_id, save } => {
+            let ChatAnswer::Task { task } = asked(data, ChatRequest::Task { task_id }).await?
+            else {
+                return Err(unexpected());
+            };
+            output.data(&task, || show::task_lines(&task));
+            match save {
+                Some(folder) => save::artifacts(data, &task, &folder, output).await,
+                None => Ok(()),
+            }
+        }
+        TaskCommand::Cancel { task_id } => {
+            let ChatAnswer::Cancelled { cancelled, status } =
+                asked(data, ChatRequest::Cancel { task_id }).await?
+            else {
+                return Err(unexpected());
+            };
+            let told = json!({"cancelled": cancelled, "status": status});
+            output.data(&told, || match cancelled {
+                true => vec!["cancelled: whatever is submitted for it is rejected".to_owned()],
+                false => vec![format!("not cancelled: the task is {status} already")],
+            });
+            if cancelled {
+                return Ok(());
+            }
+            Err(Failure::failed("nothing changed").told())
+        }
+    }
+}
+
+async fn assign(
+    data: &Path,
+    chats: Vec<String>,
+    text: String,
+    key: Option<String>,
+    output: &Output,
+) -> Result<(), Failure> {
+    let text = text_or_input(text)?;
+    let key = key.unwrap_or_else(fresh_key);
+    // Printed before the call: it is what a lost answer needs.
+    output.note(format!(
+        "key       {key}   (reuse it with --idempotency-key if this answer gets lost)"
+    ));
+    let request = ChatRequest::Assign {
+        chats,
+        text,
+        idempotency_key: key.clone(),
+    };
+    let ChatAnswer::Assigned { task, replayed } = asked(data, request).await? else {
+        return Err(unexpected());
+    };
+    let told = json!({"idempotency_key": key, "replayed": replayed, "task": task});
+    output.data(&told, || {
+        let before = if replayed { "   (assigned before)" } else { "" };
+        vec![
+            format!("task      {}{before}", task.task_id),
+            format!("status    {}", task.shown),
+            format!("expires   {}", task.expires_at),
+        ]
+    });
+    output.note(
+        "Open the host conversation to start each task, and say: Check your Callboard tasks.",
+    );
+    Ok(())
+}
+
+/// The text itself, or for `-` what the standard input holds.
+pub(crate) fn text_or_input(text: String) -> Result<String, Failure> {
+    if text != "-" {
+        return Ok(text);
+    }
+    let mut input = String::new();
+    std::io::stdin()
+        .read_to_string(&mut input)
+        .map_err(|error| Failure::usage(format!("cannot read the standard input: {error}")))?;
+    Ok(input)
+}
+
+async fn asked(data: &Path, request: ChatRequest) -> Result<ChatAnswer, Failure> {
+    match ask(data, AdminRequest::Chats(request)).await? {
+        AdminAnswer::Chats(answer) => Ok(answer),
+        AdminAnswer::Project { .. }
+        | AdminAnswer::Projects { .. }
+        | AdminAnswer::Secret { .. }
+        | AdminAnswer::Desktops { .. }
+        | AdminAnswer::Tokens { .. }
+        | AdminAnswer::Done { .. }
+        | AdminAnswer::Refused { .. } => Err(unexpected()),
+    }
+}
+
+fn unexpected() -> Failure {
+    Failure::failed("the hub answered with something else")
+        .hint("use the same version of callboard for both")
+}

@@ -1,0 +1,266 @@
+//! What the owner can ask of a hub about linked chats, over its socket or directly.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use callboard_domain::linked_task::{Host, status_text};
+use callboard_domain::{ChatLinkId, ClaimId, TaskId, cut_utf16};
+use callboard_hub::{Hub, HubError};
+use callboard_store::{Artifact, Candidate, ChatRow, OwnedTask, Store};
+use callboard_wire::rfc3339;
+use serde::{Deserialize, Serialize};
+
+/// How much of a task's text a list shows, in UTF-16 units.
+const LISTED_TEXT_UTF16: usize = 120;
+
+/// One request.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "about", rename_all = "snake_case")]
+pub(crate) enum ChatRequest {
+    Links,
+    Revoke {
+        chat: String,
+    },
+    Assign {
+        chats: Vec<String>,
+        text: String,
+        idempotency_key: String,
+    },
+    Tasks {
+        limit: usize,
+    },
+    Task {
+        task_id: String,
+    },
+    Cancel {
+        task_id: String,
+    },
+    Artifact {
+        task_id: String,
+        claim_id: String,
+        artifact_id: String,
+    },
+}
+
+/// The answer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ChatAnswer {
+    Links { chats: Vec<ChatLine> },
+    Revoked { label: String, tasks: usize },
+    Assigned { task: TaskLine, replayed: bool },
+    Tasks { tasks: Vec<TaskLine> },
+    Task { task: TaskLine },
+    Cancelled { cancelled: bool, status: String },
+    Artifact { content_base64: String },
+}
+
+/// A linked chat.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ChatLine {
+    pub(crate) chat_link_id: String,
+    pub(crate) label: String,
+    /// The name of its connection.
+    pub(crate) agent: String,
+    pub(crate) project: String,
+    pub(crate) reference: Option<String>,
+    pub(crate) linked_at: String,
+}
+
+/// A task.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct TaskLine {
+    pub(crate) task_id: String,
+    pub(crate) status: String,
+    /// The status in the published words for people.
+    pub(crate) shown: String,
+    /// The whole text; its beginning in a list.
+    pub(crate) text: String,
+    pub(crate) project: String,
+    pub(crate) chats: Vec<CandidateLine>,
+    pub(crate) assigned_at: String,
+    pub(crate) expires_at: String,
+    /// The label of the chat that has the task, or did it.
+    pub(crate) claimed_by: Option<String>,
+    pub(crate) lease_until: Option<String>,
+    pub(crate) finished_at: Option<String>,
+    /// Left out of a list.
+    pub(crate) result: Option<String>,
+    pub(crate) artifacts: Vec<ArtifactLine>,
+}
+
+/// A chat that may claim a task.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct CandidateLine {
+    pub(crate) chat_link_id: String,
+    pub(crate) label: String,
+    pub(crate) agent: String,
+}
+
+/// A file of a task.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ArtifactLine {
+    pub(crate) claim_id: String,
+    pub(crate) artifact_id: String,
+    pub(crate) name: String,
+    pub(crate) media_type: String,
+    pub(crate) size_bytes: u64,
+    pub(crate) sha256: String,
+}
+
+/// Does what was asked.
+pub(crate) async fn answer<S: Store>(
+    hub: &Hub<S>,
+    request: ChatRequest,
+) -> Result<ChatAnswer, HubError> {
+    match request {
+        ChatRequest::Links => {
+            let chats = hub.chat_links().await?;
+            let chats = chats.into_iter().map(chat_line).collect();
+            Ok(ChatAnswer::Links { chats })
+        }
+        ChatRequest::Revoke { chat } => {
+            let live = hub.chat_links().await?;
+            let link_id = find(&live, &chat)?;
+            let changed = hub.revoke_chat_link(&link_id).await?;
+            let named = live.iter().find(|row| row.link.id.to_string() == link_id);
+            let label = named.map_or(chat, |row| row.link.label.clone());
+            let tasks = changed.len();
+            Ok(ChatAnswer::Revoked { label, tasks })
+        }
+        ChatRequest::Assign {
+            chats,
+            text,
+            idempotency_key,
+        } => {
+            let live = hub.chat_links().await?;
+            let ids: Result<Vec<_>, _> = chats.iter().map(|chat| find(&live, chat)).collect();
+            let assigned = hub.assign_task(&ids?, &text, &idempotency_key).await?;
+            let task = hub.task(&assigned.row.task_id.to_string()).await?;
+            let (task, replayed) = (task_line(task), assigned.replayed);
+            Ok(ChatAnswer::Assigned { task, replayed })
+        }
+        ChatRequest::Tasks { limit } => {
+            let tasks = hub.tasks(limit).await?;
+            let tasks = tasks.into_iter().map(|task| listed(task_line(task)));
+            Ok(ChatAnswer::Tasks {
+                tasks: tasks.collect(),
+            })
+        }
+        ChatRequest::Task { task_id } => {
+            let task = task_line(hub.task(&task_id).await?);
+            Ok(ChatAnswer::Task { task })
+        }
+        ChatRequest::Cancel { task_id } => {
+            let row = hub.cancel_task(&task_id).await?;
+            let status = row.task.status().to_string();
+            let cancelled = status == "cancelled";
+            Ok(ChatAnswer::Cancelled { cancelled, status })
+        }
+        ChatRequest::Artifact {
+            task_id,
+            claim_id,
+            artifact_id,
+        } => {
+            let task_id = task_id.parse().unwrap_or(TaskId::UNKNOWN);
+            let claim_id = claim_id.parse().unwrap_or(ClaimId::UNKNOWN);
+            let (_, content) = hub.owned_artifact(task_id, claim_id, &artifact_id).await?;
+            let content_base64 = STANDARD.encode(content);
+            Ok(ChatAnswer::Artifact { content_base64 })
+        }
+    }
+}
+
+/// The id of the chat that an id or a label means. What is neither is passed on, and refused like
+/// an unknown id.
+fn find(live: &[ChatRow], chat: &str) -> Result<String, HubError> {
+    let chat = chat.trim();
+    if chat.parse::<ChatLinkId>().is_ok() {
+        return Ok(chat.to_owned());
+    }
+    let mut named = live.iter().filter(|row| row.link.label == chat);
+    match (named.next(), named.next()) {
+        (Some(only), None) => Ok(only.link.id.to_string()),
+        (None, _) => Ok(chat.to_owned()),
+        (Some(_), Some(_)) => Err(HubError::Invalid(format!(
+            "Several linked chats are called `{chat}`. Use the chat_link_id that `callboard chat \
+             list` shows."
+        ))),
+    }
+}
+
+fn chat_line(row: ChatRow) -> ChatLine {
+    ChatLine {
+        chat_link_id: row.link.id.to_string(),
+        label: row.link.label,
+        agent: row.connection_name,
+        project: row.project_name,
+        reference: row.link.reference,
+        linked_at: rfc3339(row.link.linked_at),
+    }
+}
+
+fn task_line(owned: OwnedTask) -> TaskLine {
+    let (row, task) = (&owned.row, &owned.row.task);
+    let status = task.status();
+    let claim = task.claim();
+    let claimed_by = claim.and_then(|claim| {
+        let mut candidates = owned.candidates.iter();
+        candidates.find(|candidate| candidate.link_id == claim.link_id)
+    });
+    TaskLine {
+        task_id: row.task_id.to_string(),
+        status: status.to_string(),
+        shown: status_text(status, host(&owned.candidates)).to_owned(),
+        claimed_by: claimed_by.map(|candidate| candidate.label.clone()),
+        assigned_at: rfc3339(task.assigned_at),
+        expires_at: rfc3339(task.expires_at),
+        lease_until: task.lease_until().map(rfc3339),
+        finished_at: task.finished_at().map(rfc3339),
+        result: task.outcome().map(|outcome| outcome.result.clone()),
+        text: row.text.clone(),
+        project: owned.project_name,
+        chats: owned.candidates.into_iter().map(candidate_line).collect(),
+        artifacts: owned.artifacts.into_iter().map(artifact_line).collect(),
+    }
+}
+
+/// The host of all candidates, where it is the same.
+fn host(candidates: &[Candidate]) -> Host {
+    let mut hosts = candidates
+        .iter()
+        .map(|candidate| Host::of_client(&candidate.connection_name));
+    let first = hosts.next().unwrap_or(Host::Other);
+    if hosts.all(|host| host == first) {
+        first
+    } else {
+        Host::Other
+    }
+}
+
+/// A task as a list shows it.
+fn listed(task: TaskLine) -> TaskLine {
+    TaskLine {
+        text: cut_utf16(&task.text, LISTED_TEXT_UTF16).to_owned(),
+        result: None,
+        ..task
+    }
+}
+
+fn candidate_line(candidate: Candidate) -> CandidateLine {
+    CandidateLine {
+        chat_link_id: candidate.link_id.to_string(),
+        label: candidate.label,
+        agent: candidate.connection_name,
+    }
+}
+
+fn artifact_line(artifact: Artifact) -> ArtifactLine {
+    ArtifactLine {
+        claim_id: artifact.claim_id.to_string(),
+        artifact_id: artifact.artifact_id,
+        name: artifact.name,
+        media_type: artifact.media_type,
+        size_bytes: artifact.size_bytes,
+        sha256: artifact.content.to_hex(),
+    }
+}
