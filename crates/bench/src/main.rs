@@ -2,6 +2,7 @@
 //! over real HTTP, beside the disk's own speed in the same minute. Load is bounded in count.
 #![allow(clippy::print_stdout, reason = "a program whose output is its result")]
 
+mod claims;
 mod disk;
 mod session;
 
@@ -25,6 +26,9 @@ struct Arguments {
     /// Runs with `--poll-only`, of 10 s each on average; 0 leaves that figure out
     #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(0..=200))]
     polled_runs: u32,
+    /// Tasks of the claim race; 0 leaves it out
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(0..=2_000))]
+    tasks: u32,
 }
 
 /// What was measured, in milliseconds.
@@ -89,12 +93,16 @@ async fn main() -> anyhow::Result<()> {
             .await?;
         status.0.push(session::precise_ms() - asked_ms);
     }
-    session.stop().await?;
     println!("{}", disk::fdatasync()?.line("fdatasync of 4 KiB, after"));
     println!("{}", start.line("start call"));
     println!("{}", status.line("status call"));
     println!("{}", pickup.line("pickup, wake-up (queued to started)"));
     println!("{}", whole.line("start call to result, one Graph"));
+
+    if arguments.tasks > 0 {
+        race(&session, arguments.tasks, &entropy).await?;
+    }
+    session.stop().await?;
 
     if arguments.polled_runs > 0 {
         let session = Session::start(&binary, true).await?;
@@ -111,5 +119,26 @@ async fn main() -> anyhow::Result<()> {
         session.stop().await?;
         println!("{}", polled.line("pickup, --poll-only"));
     }
+    Ok(())
+}
+
+/// The claim race of the published table (mission §5.2).
+async fn race(session: &Session, tasks: u32, entropy: &Entropy) -> anyhow::Result<()> {
+    println!(
+        "\n{:<34} {:>21} {:>10}",
+        "claim race, eight claimers", "with several winners", "winners"
+    );
+    for (name, handler) in [
+        (
+            "read, 2 ms, write",
+            claims::read_pause_write as claims::Handler,
+        ),
+        ("read, write", claims::read_write),
+        ("conditional write", claims::conditional),
+    ] {
+        println!("{}", claims::naive(tasks, handler)?.line(name));
+    }
+    let raced = claims::hub(session, tasks, entropy).await?;
+    println!("{}\n", raced.line("this hub, over HTTP"));
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! A running `callboard up` in a folder of its own, called as a chat calls it.
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,8 @@ pub(crate) struct Session {
     url: String,
     token: String,
     graph: String,
-    _data: TempDir,
+    binary: PathBuf,
+    data: TempDir,
 }
 
 /// Milliseconds with a fraction, for differences only.
@@ -79,7 +80,8 @@ impl Session {
             url,
             token,
             graph: String::new(),
-            _data: data,
+            binary: binary.to_owned(),
+            data,
         };
         let found = tokio::time::timeout(PATIENCE, session.find_graph());
         session.graph = found.await.context("the Graph was not shared in time")?;
@@ -133,8 +135,44 @@ impl Session {
         Ok(run)
     }
 
-    /// Calls a tool over a kept-alive connection, as the newest revision does.
+    /// Links a chat and gives its id.
+    pub(crate) async fn link_chat(&self, label: &str, entropy: &Entropy) -> anyhow::Result<String> {
+        let projects = self.call("list_projects", json!({})).await?;
+        let arguments = json!({
+            "project_id": projects["projects"][0]["project_id"],
+            "label": label,
+            "idempotency_key": entropy.secret("bench-"),
+        });
+        let link = self.call("link_current_chat", arguments).await?;
+        let id = link["chat_link_id"].as_str();
+        Ok(id.context("no link")?.to_owned())
+    }
+
+    /// Assigns a task as its owner does, and gives its id.
+    pub(crate) async fn assign(&self, chats: &[String], text: &str) -> anyhow::Result<String> {
+        let mut command = Command::new(&self.binary);
+        command.arg("--json").arg("--data").arg(self.data.path());
+        command.args(["task", "assign", &chats.join(","), text]);
+        let ended = command.output().await?;
+        let told: Value = serde_json::from_slice(&ended.stdout)?;
+        let id = told["task"]["task_id"].as_str();
+        Ok(id
+            .with_context(|| format!("no task was assigned: {told}"))?
+            .to_owned())
+    }
+
+    /// Calls a tool and gives its answer; it must be a good one.
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> anyhow::Result<Value> {
+        let result = self.result(tool, arguments).await?;
+        anyhow::ensure!(
+            result["isError"] == json!(false),
+            "{tool} answered {result}"
+        );
+        Ok(result["structuredContent"].clone())
+    }
+
+    /// Calls a tool over a kept-alive connection, as the newest revision does.
+    pub(crate) async fn result(&self, tool: &str, arguments: Value) -> anyhow::Result<Value> {
         let version = "2026-07-28";
         let message = json!({
             "jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -155,12 +193,7 @@ impl Session {
             .send()
             .await?;
         let mut answer: Value = answer.json().await?;
-        let result = answer["result"].take();
-        anyhow::ensure!(
-            result["isError"] == json!(false),
-            "{tool} answered {result}"
-        );
-        Ok(result["structuredContent"].clone())
+        Ok(answer["result"].take())
     }
 
     /// Ends the binary as a person would.
