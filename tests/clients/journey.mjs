@@ -4,6 +4,8 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { readdirSync } from "node:fs";
+import { answer, refused, required } from "./calls.mjs";
+import { tasks } from "./tasks.mjs";
 
 /** Where the hub is and what the connection may use: set by `cargo xtask test`. */
 export const url = required("CALLBOARD_URL");
@@ -11,6 +13,13 @@ export const token = required("CALLBOARD_TOKEN");
 const folder = required("CALLBOARD_FOLDER");
 
 const GRAPH_TOOLS = ["list_graph_sessions", "run_graph_session", "get_graph_run", "cancel_graph_run"];
+const CHAT_TOOLS = [
+  "link_current_chat",
+  "read_linked_chat_tasks",
+  "claim_linked_chat_task",
+  "submit_linked_chat_result",
+  "upload_linked_chat_artifact",
+];
 const NOT_FOUND = "Graph run not found or access removed";
 const WAIT_SECONDS = 20;
 const WAITS_MAX = 6;
@@ -60,11 +69,13 @@ export async function journey(speaker, listTools, callTool) {
     assert.equal(await refused(callTool, "cancel_graph_run", { command_id }), NOT_FOUND);
   }
   say("an unknown id tells nothing");
+
+  await tasks(say, callTool, project_id);
 }
 
 function checkTools(tools) {
   const names = tools.map(({ name }) => name);
-  for (const name of ["list_projects", ...GRAPH_TOOLS]) {
+  for (const name of ["list_projects", ...GRAPH_TOOLS, ...CHAT_TOOLS]) {
     assert.ok(names.includes(name), `${name} is missing from ${names}`);
   }
   assert.equal(new Set(names).size, names.length, `a tool is listed twice: ${names}`);
@@ -93,27 +104,6 @@ async function finished(callTool, command_id) {
   assert.fail(`still ${run.status} after ${WAITS_MAX} waits of up to ${WAIT_SECONDS} s`);
 }
 
-/** A success: its text is the JSON of its structured content. */
-async function answer(callTool, name, args) {
-  const result = await callTool(name, args);
-  assert.ok(!result.isError, `${name} was refused: ${JSON.stringify(result.content)}`);
-  assert.equal(result.content.length, 1, `${name}: one text`);
-  assert.deepEqual(JSON.parse(result.content[0].text), result.structuredContent, `${name}: text and structured content differ`);
-  return result.structuredContent;
-}
-
-/** A refusal: its one text. */
-async function refused(callTool, name, args) {
-  const result = await callTool(name, args);
-  assert.equal(result.isError, true, `${name} was not refused: ${JSON.stringify(result)}`);
-  return result.content[0].text;
-}
-
 function countFiles(path) {
   return readdirSync(path, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).length;
-}
-
-function required(name) {
-  assert.ok(process.env[name], `set ${name}; \`cargo xtask test --only clients\` does`);
-  return process.env[name];
 }

@@ -4,36 +4,30 @@ A script hands in how its client lists and calls tools, in the shapes of the `mc
 when the hub breaks a promise. The steps are those of journey.mjs.
 """
 
-import json
-import os
 import pathlib
 import re
-import sys
 import uuid
 
+from calls import answer, check, refused, required
+from tasks import tasks
+
 GRAPH_TOOLS = ["list_graph_sessions", "run_graph_session", "get_graph_run", "cancel_graph_run"]
+CHAT_TOOLS = [
+    "link_current_chat",
+    "read_linked_chat_tasks",
+    "claim_linked_chat_task",
+    "submit_linked_chat_result",
+    "upload_linked_chat_artifact",
+]
 NOT_FOUND = "Graph run not found or access removed"
 WAIT_SECONDS = 20
 WAITS_MAX = 6
-
-
-def required(name):
-    value = os.environ.get(name)
-    if not value:
-        sys.exit(f"set {name}; `cargo xtask test --only clients` does")
-    return value
 
 
 # Where the hub is and what the connection may use: set by `cargo xtask test`.
 URL = required("CALLBOARD_URL")
 TOKEN = required("CALLBOARD_TOKEN")
 FOLDER = required("CALLBOARD_FOLDER")
-
-
-def check(holds, problem):
-    """`assert` that `python -O` keeps."""
-    if not holds:
-        raise AssertionError(problem)
 
 
 async def journey(speaker, list_tools, call_tool):
@@ -82,10 +76,12 @@ async def journey(speaker, list_tools, call_tool):
             check(text == NOT_FOUND, f"{tool}: {text}")
     say("an unknown id tells nothing")
 
+    await tasks(say, call_tool, project_id)
+
 
 def check_tools(tools):
     names = [tool.name for tool in tools]
-    for name in ["list_projects", *GRAPH_TOOLS]:
+    for name in ["list_projects", *GRAPH_TOOLS, *CHAT_TOOLS]:
         check(name in names, f"{name} is missing from {names}")
     check(len(set(names)) == len(names), f"a tool is listed twice: {names}")
     for tool in tools:
@@ -109,19 +105,3 @@ async def finished(call_tool, command_id):
         if run["status"] not in ("queued", "running"):
             return run
     raise AssertionError(f"still {run['status']} after {WAITS_MAX} waits of up to {WAIT_SECONDS} s")
-
-
-async def answer(call_tool, name, arguments):
-    """A success: its text is the JSON of its structured content."""
-    result = await call_tool(name, arguments)
-    check(not result.is_error, f"{name} was refused: {result.content}")
-    check(len(result.content) == 1, f"{name}: one text")
-    check(json.loads(result.content[0].text) == result.structured_content, f"{name}: text and structured content differ")
-    return result.structured_content
-
-
-async def refused(call_tool, name, arguments):
-    """A refusal: its one text."""
-    result = await call_tool(name, arguments)
-    check(result.is_error, f"{name} was not refused: {result}")
-    return result.content[0].text

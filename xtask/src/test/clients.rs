@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::hub::Hub;
+use super::hub::{Hub, LEASE_SECONDS};
 use super::programs::{self, Program};
 use super::steps::Place;
 use super::{Outcome, Report, packages};
@@ -72,7 +72,7 @@ pub(super) fn run(place: &Place) -> Vec<Report> {
                 .map(|interpreter| python_command(interpreter, &place.root, script)),
         };
         let outcome = match command {
-            Ok(command) => run_client(command, &hub),
+            Ok(command) => run_client(command, &hub, &place.binary),
             Err(reason) => Outcome::CouldNotRun(reason.clone()),
         };
         reports.push(Report::close(name, start, outcome));
@@ -126,11 +126,14 @@ fn python_command(interpreter: &Path, root: &Path, script: &str) -> Command {
     command
 }
 
-fn run_client(mut command: Command, hub: &Hub) -> Outcome {
+fn run_client(mut command: Command, hub: &Hub, binary: &Path) -> Outcome {
     command
         .env("CALLBOARD_URL", &hub.url)
         .env("CALLBOARD_TOKEN", &hub.token)
         .env("CALLBOARD_FOLDER", &hub.notes)
+        .env("CALLBOARD_BINARY", binary)
+        .env("CALLBOARD_DATA", &hub.data)
+        .env("CALLBOARD_LEASE_SECONDS", LEASE_SECONDS.to_string())
         .env("NO_COLOR", "1");
     match process::run_bounded(&mut command, CLIENT_LIMIT, output::quoted) {
         Ok(status) if status.success() => Outcome::Passed,

@@ -12,6 +12,9 @@ use anyhow::Context;
 
 use crate::process::{self, Owned};
 
+/// How long a claim lasts where another chat could take over: each client waits for one to lapse, and one of them
+/// starts a process a call.
+pub(super) const LEASE_SECONDS: u64 = 4;
 /// From the start of the process to its `/readyz`.
 const START_LIMIT: Duration = Duration::from_secs(60);
 /// One request for `/readyz`.
@@ -29,6 +32,8 @@ pub(super) struct Hub {
     pub(super) token: String,
     /// A folder with known files, for the Graph to report on.
     pub(super) notes: PathBuf,
+    /// The data folder, for the owner's commands.
+    pub(super) data: PathBuf,
     /// Holds everything above until the hub has ended.
     _home: tempfile::TempDir,
 }
@@ -43,6 +48,9 @@ impl Hub {
         let notes = home.path().join("notes");
         write_notes(&notes)?;
         let data = home.path().join("data");
+        std::fs::create_dir(&data)?;
+        let config = format!("[hub]\ntask_lease_seconds = {LEASE_SECONDS}\n");
+        std::fs::write(data.join("config.toml"), config)?;
         let address = free_address()?;
         let mut command = Command::new(binary);
         command
@@ -83,6 +91,7 @@ impl Hub {
             url,
             token,
             notes,
+            data,
             _home: home,
         })
     }
