@@ -5,25 +5,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::task::{Context, Poll, Waker};
 
-use callboard_domain::ExecutionId;
-use callboard_domain::graph_run::Status;
-use callboard_store::{Store, StoreError, Swept};
+use callboard_domain::graph_run::Status as RunStatus;
+use callboard_domain::limits::TASK_EXPIRY_MS;
+use callboard_domain::linked_task::{Ended, Status};
+use callboard_domain::{ExecutionId, Refusal};
+use callboard_store::{ArtifactKey, ArtifactReader, Store, StoreError, Swept};
 use callboard_store_sqlite::SqliteStore;
 use callboard_store_testkit::block_on;
-use callboard_store_testkit::world::{World, at, completed, key, session};
+use callboard_store_testkit::chat_world::{LEASE_MS, file};
+use callboard_store_testkit::world::{World, at, completed, key, refusal, session};
 use callboard_wire::relay::Progress;
 use rusqlite::Connection;
 
 use crate::opening::place;
 
 /// Takes the write lock, as a backup tool or a second program would.
-fn take_write_lock(connection: &Connection) {
+pub(crate) fn take_write_lock(connection: &Connection) {
     connection.execute_batch("BEGIN IMMEDIATE").unwrap();
     let written = "UPDATE desktops SET name = name || '!'";
     connection.execute(written, []).unwrap();
 }
 
-fn poll<F: Future>(future: &mut Pin<Box<F>>) -> Poll<F::Output> {
+pub(crate) fn poll<F: Future>(future: &mut Pin<Box<F>>) -> Poll<F::Output> {
     future
         .as_mut()
         .poll(&mut Context::from_waker(Waker::noop()))
@@ -85,6 +88,68 @@ fn reads_answer_while_somebody_else_holds_the_write_lock() {
     });
 }
 
+#[test]
+fn reading_and_repeating_of_chats_answer_while_somebody_else_holds_the_write_lock() {
+    let (_folder, path) = place();
+    let world = World::new(SqliteStore::open(&path).unwrap());
+    let other = Connection::open(&path).unwrap();
+    block_on(async {
+        let (store, workspace) = (&world.store, world.workspace().await);
+        let chat = world.chat(&workspace, "Tax").await;
+        let rival = world.chat_elsewhere(&workspace, "Codex").await;
+        let done = world.assign(&workspace, &[chat], "Sum it up").await;
+        let (_, claim) = world.claimed(chat, &done, 0).await;
+        let (uploaded, _) = world
+            .upload(chat, &done, file(claim, "sums", b"1, 2"), 1)
+            .await
+            .unwrap();
+        let (done, _) = world.submit(chat, &done, claim.id, "3", 2).await.unwrap();
+        let taken = world.assign(&workspace, &[chat, rival], "Check it").await;
+        let (taken, _) = world.claimed(chat, &taken, 3).await;
+        let waiting = world.assign(&workspace, &[chat], "File it").await;
+        let commits = store.commit_count();
+
+        take_write_lock(&other);
+        let inbox = [taken.clone(), waiting.clone(), done.clone()];
+        assert_eq!(world.inbox(chat, 4).await, inbox);
+        // Time moves what is read, and still nothing is written.
+        let lapsed = world.inbox(rival, LEASE_MS + 10).await;
+        assert_eq!(lapsed[0].task.status(), Status::Queued);
+        let expired = world.inbox(chat, TASK_EXPIRY_MS + 10).await;
+        assert_eq!(expired.len(), 3);
+        let owner = workspace.owner_id;
+        assert_eq!(store.chat_links(owner).await.unwrap().len(), 2);
+        assert_eq!(store.tasks(owner, 10, at(4)).await.unwrap().len(), 3);
+        let owned = world.owned(&workspace, &done, 4).await;
+        assert_eq!(owned.artifacts, std::slice::from_ref(&uploaded));
+        let key = ArtifactKey {
+            reader: ArtifactReader::Owner(owner),
+            task_id: done.task_id,
+            claim_id: claim.id,
+            artifact_id: "sums".to_owned(),
+        };
+        let found = store.artifact(key).await.unwrap();
+        assert_eq!(found, Some((uploaded.clone(), b"1, 2".to_vec())));
+
+        let again = world.claim(chat, &taken, 4).await.unwrap();
+        assert_eq!(again, (taken.clone(), true));
+        let refused = world.claim(rival, &taken, 4).await;
+        assert_eq!(refusal(refused), Refusal::ClaimTaken);
+        let again = world.submit(chat, &done, claim.id, "3", 4).await.unwrap();
+        assert_eq!(again, (done.clone(), true));
+        let refused = world.submit(chat, &done, claim.id, "4", 4).await;
+        assert_eq!(refusal(refused), Refusal::SubmitOver(Ended::Completed));
+        let sums = file(claim, "sums", b"1, 2");
+        let again = world.upload(chat, &done, sums, 4).await.unwrap();
+        assert_eq!(again, (uploaded, true));
+        assert_eq!(world.cancel(&workspace, &done, 4).await, done);
+        let swept = store.sweep(at(4), 10).await.unwrap();
+        assert_eq!(swept, Swept::default());
+        assert_eq!(store.commit_count(), commits, "none of them wrote");
+        other.execute_batch("ROLLBACK").unwrap();
+    });
+}
+
 /// 16 writers with 20 runs each and 2 readers, while a second program takes the write lock again
 /// and again: each time it holds on until 20 reads were answered, and lets 20 writes through
 /// before the next.
@@ -111,7 +176,7 @@ fn concurrent_writers_never_see_a_locked_database() {
                         let (desktop, command) = (row.desktop_id, row.command_id);
                         let stored = world.store.complete_run(desktop, command, done, at(3_000));
                         let (row, _) = stored.await.unwrap();
-                        assert_eq!(row.run.status(), Status::Completed);
+                        assert_eq!(row.run.status(), RunStatus::Completed);
                     });
                     // Nobody counts any more once the second program is done.
                     wrote.send(()).ok();

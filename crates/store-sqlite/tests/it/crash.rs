@@ -3,6 +3,7 @@
 //! The child is this very test binary, told by a variable to play the part of the hub.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -26,9 +27,9 @@ const CHILD: &str = "crash::a_hub_tells_of_each_write_that_was_answered";
 const TOLD_FROM: &str = "told: ";
 const TOLD_TO: &str = " for good";
 /// Threads that write in the child.
-const WRITERS: usize = 6;
+pub(crate) const WRITERS: usize = 6;
 /// How often the child is killed.
-const KILLS: u64 = 8;
+pub(crate) const KILLS: u64 = 8;
 
 /// Queues, starts and completes runs, and tells of each step that was answered.
 fn write(
@@ -63,20 +64,29 @@ fn write(
 }
 
 /// A world whose ids are its own, with a workspace: the database may hold those of others.
-fn hub(path: &Path) -> (World<SqliteStore>, Workspace) {
+pub(crate) fn hub(path: &Path) -> (World<SqliteStore>, Workspace) {
     let mut world = World::new(SqliteStore::open(path).unwrap());
     world.entropy = Entropy::system();
     let workspace = block_on(world.workspace());
     (world, workspace)
 }
 
+/// The database of a process that plays the child.
+pub(crate) fn database_of_the_child() -> Option<OsString> {
+    std::env::var_os(DATABASE_VARIABLE)
+}
+
+/// Tells the parent of a step that was answered.
+#[allow(clippy::print_stdout, reason = "that is how the parent is told")]
+pub(crate) fn tell_parent(line: String) {
+    println!("{TOLD_FROM}{line}{TOLD_TO}");
+}
+
 #[test]
 fn a_hub_tells_of_each_write_that_was_answered() {
-    if let Some(path) = std::env::var_os(DATABASE_VARIABLE) {
+    if let Some(path) = database_of_the_child() {
         let (world, workspace) = hub(path.as_ref());
-        write(&world, &workspace, usize::MAX, &|line| {
-            println!("{TOLD_FROM}{line}{TOLD_TO}")
-        });
+        write(&world, &workspace, usize::MAX, &tell_parent);
         return;
     }
     let (_folder, path) = place();
@@ -97,7 +107,7 @@ fn every_answered_write_outlives_a_kill() {
     let mut answered: BTreeMap<CommandId, (ConnectionId, Status)> = BTreeMap::new();
     for _ in 0..KILLS {
         let kill_after = entropy.below(400);
-        for line in killed_after(&path, kill_after) {
+        for line in killed_after(&path, CHILD, kill_after) {
             let mut words = line.split(' ');
             let status = Status::from_word(words.next().unwrap()).unwrap();
             let command = words.next().unwrap().parse().unwrap();
@@ -109,10 +119,10 @@ fn every_answered_write_outlives_a_kill() {
     assert!(!answered.is_empty(), "seed {seed}");
 }
 
-/// What a child told before it was killed, which was when it had told `kill_after` lines.
-fn killed_after(path: &Path, kill_after: u64) -> Vec<String> {
+/// What a child, which is the test of that name, told before it was killed, which was when it had told `kill_after` lines.
+pub(crate) fn killed_after(path: &Path, child: &str, kill_after: u64) -> Vec<String> {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", CHILD, "--nocapture", "--test-threads=1"])
+        .args(["--exact", child, "--nocapture", "--test-threads=1"])
         .env(DATABASE_VARIABLE, path)
         .stdout(Stdio::piped())
         .spawn()

@@ -6,7 +6,9 @@
     reason = "a test fails by panicking"
 )]
 
+mod artifacts;
 mod contention;
 mod crash;
+mod crash_chats;
 mod opening;
 mod suite;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use callboard_ambient::Entropy;
 use callboard_store::Store;
 use callboard_store_sqlite::{OpenError, SqliteStore};
 use callboard_store_testkit::block_on;
@@ -96,6 +97,58 @@ fn a_database_of_a_newer_version_is_refused_and_left_as_it_was() {
          update Callboard, or use another data folder"
     );
     assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_database_of_version_1_keeps_its_rows_and_gains_what_came_later() {
+    let (_folder, path) = place();
+    let now = path.with_file_name("now.sqlite3");
+    let world = World::new(SqliteStore::open(&now).unwrap());
+    let (row, workspace) = block_on(async {
+        let workspace = world.workspace().await;
+        let (row, _) = world.start(&workspace, "older-than-the-chats").await;
+        (row, workspace)
+    });
+    drop(world.store);
+    make_version_1(&path, &now);
+
+    let mut world = World::new(SqliteStore::open(&path).unwrap());
+    world.entropy = Entropy::system();
+    block_on(async {
+        let read = world.store.run(key(&row), at(1_000)).await.unwrap();
+        assert_eq!(read.as_ref(), Some(&row));
+        let found = world.store.connection_by_token(workspace.connection_token);
+        assert_eq!(found.await.unwrap().as_ref(), Some(&workspace.connection));
+        let chat = world.chat(&workspace, "Tax").await;
+        let task = world.assign(&workspace, &[chat], "Sum it up").await;
+        assert_eq!(world.inbox(chat, 1).await, [task]);
+    });
+    drop(world.store);
+    let version = raw(&path).pragma_query_value(None, "user_version", |row| row.get(0));
+    assert_eq!(version, Ok(2));
+    let store = SqliteStore::open(&path).unwrap();
+    let read = block_on(store.run(key(&row), at(1_000))).unwrap();
+    assert_eq!(read, Some(row));
+}
+
+/// Makes a database as the first release did, with the rows that `from` has in those tables.
+fn make_version_1(path: &Path, from: &Path) {
+    let old = raw(path);
+    old.execute_batch(include_str!("../../migrations/0001_first.sql"))
+        .unwrap();
+    let from = from.to_str().unwrap();
+    old.execute("ATTACH ?1 AS newer", [from]).unwrap();
+    old.pragma_update(None, "application_id", 0x4342_6862)
+        .unwrap();
+    old.pragma_update(None, "user_version", 1).unwrap();
+    let mut statement = old
+        .prepare("SELECT name FROM main.sqlite_schema WHERE type = 'table' ORDER BY rowid")
+        .unwrap();
+    let names = statement.query_map([], |row| row.get::<_, String>(0));
+    for name in names.unwrap().map(Result::unwrap) {
+        let sql = format!("INSERT INTO main.{name} SELECT * FROM newer.{name}");
+        old.execute(&sql, []).unwrap();
+    }
 }
 
 #[test]
