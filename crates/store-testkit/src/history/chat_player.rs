@@ -2,7 +2,7 @@
 //! most of it meets what is there.
 
 use callboard_ambient::Entropy;
-use callboard_domain::limits::TASK_LEASE_MS_DEFAULT;
+use callboard_domain::limits::{TASK_LEASE_MS_DEFAULT, TASKS_LISTED_MAX};
 use callboard_domain::linked_task::{Verdict, next_due};
 use callboard_domain::{
     ChatLinkId, ClaimId, ConnectionId, Digest, OwnerId, ProjectId, TaskId, Timestamp,
@@ -17,6 +17,8 @@ use super::chat_operation::{ChatAnswer, ChatOperation};
 const LINKS: usize = 5;
 /// Tasks that are mostly drawn from: the latest ones.
 const TASKS: usize = 4;
+/// How seldom everything is read.
+const LOOKS: u64 = 16;
 
 #[derive(Debug, Default)]
 pub(super) struct ChatPlayer {
@@ -314,21 +316,15 @@ impl ChatPlayer {
         self.dues.extend(next_due(&row.task));
     }
 
-    /// Everything that can be read, as operations.
+    /// What is read after each operation: all that there is once in [`LOOKS`], otherwise
+    /// a few of it.
     pub(super) fn looks(&self, scene: &Scene, owners: &[OwnerId]) -> Vec<ChatOperation> {
-        let mut looks = Vec::new();
-        for owner_id in owners {
-            looks.push(ChatOperation::Links(*owner_id));
-            looks.push(ChatOperation::Tasks(*owner_id, 500));
-        }
-        looks.push(ChatOperation::Tasks(owners[0], 2));
-        let recent = self.links.len().saturating_sub(LINKS);
-        let keys = self.links[recent..].iter().map(|(key, _)| *key);
-        looks.extend(keys.map(ChatOperation::Inbox));
-        looks.push(ChatOperation::Inbox(self.key(scene)));
         let (task_id, owner_id) = self.task(scene);
-        looks.push(ChatOperation::Task(owner_id, task_id));
-        if let Some(mut key) = scene.some(&self.files, 3) {
+        let mut looks = vec![
+            ChatOperation::Inbox(self.key(scene)),
+            ChatOperation::Task(owner_id, task_id),
+        ];
+        if let Some(mut key) = scene.some(&self.files, 3).filter(|_| scene.once_in(2)) {
             looks.push(ChatOperation::Artifact(key.clone()));
             key.reader = scene.one(&[
                 ArtifactReader::Owner(scene.owner_id),
@@ -336,6 +332,20 @@ impl ChatPlayer {
             ]);
             looks.push(ChatOperation::Artifact(key));
         }
+        if scene.once_in(LOOKS) {
+            looks.extend(self.whole(owners));
+        }
         looks
+    }
+
+    /// Everything that can be read, as operations.
+    pub(super) fn whole(&self, owners: &[OwnerId]) -> Vec<ChatOperation> {
+        let links = owners.iter().map(|owner| ChatOperation::Links(*owner));
+        let tasks = owners.iter().flat_map(|owner| {
+            let limits = [2, TASKS_LISTED_MAX];
+            limits.map(|limit| ChatOperation::Tasks(*owner, limit))
+        });
+        let inboxes = self.links.iter().map(|(key, _)| ChatOperation::Inbox(*key));
+        links.chain(tasks).chain(inboxes).collect()
     }
 }

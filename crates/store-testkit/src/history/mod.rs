@@ -50,7 +50,7 @@ pub async fn history<S: Store>(store: &S, seed: u64) {
     eprintln!("history with {SEED_VARIABLE}={seed}");
     let (model, mut player) = (MemoryStore::default(), Player::new(seed));
     let mut played = Vec::new();
-    for _ in 0..OPERATIONS {
+    for number in 1..=OPERATIONS {
         let operation = player.next();
         let line = format!("{:?} {operation:?}", player.now);
         played.push(line.chars().take(LINE_CHARS_MAX).collect::<String>());
@@ -64,7 +64,11 @@ pub async fn history<S: Store>(store: &S, seed: u64) {
             history()
         );
         player.learn(&expected);
-        for look in player.looks() {
+        let mut looks = player.looks();
+        if number == OPERATIONS {
+            looks.extend(player.last_looks());
+        }
+        for look in looks {
             let expected: Answer = look.play(&model, player.now).await;
             let found = look.play(store, player.now).await;
             assert_eq!(

@@ -282,7 +282,13 @@ impl Player {
         }
     }
 
-    /// Everything that can be read, as operations.
+    /// All that is there of linked chats, to be read at the end.
+    pub(super) fn last_looks(&self) -> Vec<Operation> {
+        let whole = self.chats.whole(&self.owners);
+        whole.into_iter().map(Operation::Chat).collect()
+    }
+
+    /// What is read after each operation.
     pub(super) fn looks(&self) -> Vec<Operation> {
         let mut looks = Vec::new();
         for owner_id in &self.owners {
