@@ -217,3 +217,103 @@ fn write_inline<T>(
     };
     write().map_err(|failure: Failure| failure.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use callboard_domain::{Digest, Refusal};
+    use callboard_store::{NewArtifact, Store, rules};
+    use callboard_store_testkit::block_on;
+    use callboard_store_testkit::chat_world::file;
+    use callboard_store_testkit::world::{Workspace, World, at, refusal};
+
+    use super::*;
+
+    /// A claimed task, and the upload of a file for it as far as the file.
+    struct Desk {
+        world: World<SqliteStore>,
+        workspace: Workspace,
+        chat: LinkKey,
+        artifact: Artifact,
+        new: NewArtifact,
+    }
+
+    impl Desk {
+        fn new() -> Self {
+            let world = World::new(SqliteStore::inline_memory().unwrap());
+            block_on(async {
+                let workspace = world.workspace().await;
+                let chat = world.chat(&workspace, "Tax").await;
+                let row = world.assign(&workspace, &[chat], "Sum it up").await;
+                let (row, claim) = world.claimed(chat, &row, 0).await;
+                let new = file(claim, "sums", b"1, 2");
+                let content = Digest::plain(&new.content);
+                let (link_id, task_id) = (chat.link_id, row.task_id);
+                let artifact = rules::stored_artifact(link_id, task_id, &new, content, at(1));
+                Self {
+                    world,
+                    workspace,
+                    chat,
+                    artifact,
+                    new,
+                }
+            })
+        }
+
+        fn put(&self) {
+            let (file, bytes) = (file_name(&self.artifact), self.new.content.clone());
+            self.world.store.0.contents.put(file, bytes).unwrap();
+        }
+
+        fn has(&self) -> bool {
+            let contents = &self.world.store.0.contents;
+            contents.has(file_name(&self.artifact)).unwrap()
+        }
+
+        /// The second half of an upload: the row.
+        fn name(&self) -> Result<(Artifact, bool), StoreError> {
+            let shell = &self.world.store.0;
+            let (contents, artifact) = (Arc::clone(&shell.contents), self.artifact.clone());
+            let chat = self.chat;
+            let row =
+                move |sqlite: &Sqlite| artifacts::upload(sqlite, &contents, chat, artifact, at(2));
+            block_on(shell.write(row))
+        }
+
+        fn revoke(&self) {
+            let (owner_id, link_id) = (self.workspace.owner_id, self.chat.link_id);
+            let revoked = self.world.store.revoke_chat_link(owner_id, link_id, at(1));
+            assert!(block_on(revoked).unwrap().is_some());
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_refused_after_all_goes() {
+        let desk = Desk::new();
+        desk.put();
+        desk.revoke();
+        assert_eq!(refusal(desk.name()), Refusal::SubmitMissing);
+        assert!(!desk.has());
+    }
+
+    #[test]
+    fn a_file_that_a_row_names_stays_whatever_a_second_upload_of_it_meets() {
+        let desk = Desk::new();
+        desk.put();
+        assert_eq!(desk.name().unwrap(), (desk.artifact.clone(), false));
+        desk.put();
+        assert_eq!(desk.name().unwrap(), (desk.artifact.clone(), true));
+        desk.revoke();
+        desk.put();
+        assert_eq!(refusal(desk.name()), Refusal::SubmitMissing);
+        assert!(desk.has());
+    }
+
+    #[test]
+    fn no_row_is_stored_for_a_file_that_is_gone() {
+        let desk = Desk::new();
+        let failed = desk.name().unwrap_err();
+        assert!(matches!(failed, StoreError::Unavailable(_)), "{failed:?}");
+        desk.put();
+        assert!(!desk.name().unwrap().1, "it can be repeated");
+    }
+}

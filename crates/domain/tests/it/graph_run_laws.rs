@@ -7,7 +7,7 @@ use callboard_domain::limits::{ERROR_UTF16_MAX, QUEUED_EXPIRY_MS, RESULT_UTF16_M
 use callboard_domain::{Decision, ExecutionId, FinalStatus, Refusal, Report, Timestamp};
 use proptest::prelude::*;
 
-use crate::samples::{OURS, T0, completion, request, states};
+use crate::graph_run_samples::{OURS, T0, completion, request, states};
 
 fn any_event() -> impl Strategy<Value = Event> {
     let execution = prop_oneof![Just([1u8; 16]), Just([2u8; 16])].prop_map(ExecutionId::from_bytes);

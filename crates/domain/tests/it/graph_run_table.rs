@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use callboard_domain::Decision;
 use callboard_domain::graph_run::{Event, Run, State, decide};
 
-use crate::samples::{LATER, LOST, events, states};
+use crate::graph_run_samples::{LATER, LOST, events, states};
 
 fn cell(run: &Run, event: &Event) -> String {
     let now = match (event, &run.state) {
