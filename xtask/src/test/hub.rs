@@ -14,7 +14,7 @@ use crate::process::{self, Owned};
 
 /// How long a claim lasts where another chat could take over: each client waits for one to lapse, and one of them
 /// starts a process a call.
-pub(super) const LEASE_SECONDS: u64 = 4;
+pub(super) const LEASE_SECONDS: u64 = 6;
 /// From the start of the process to its `/readyz`.
 const START_LIMIT: Duration = Duration::from_secs(60);
 /// One request for `/readyz`.

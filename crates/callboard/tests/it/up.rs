@@ -243,13 +243,13 @@ async fn a_token_that_the_owner_revoked_is_replaced_at_the_next_start() {
 }
 
 #[tokio::test]
-async fn the_demo_holds_all_its_seven_steps() {
+async fn the_demo_holds_all_its_twelve_steps() {
     let elsewhere = tempfile::tempdir().unwrap();
     let mut demo = callboard(&elsewhere.path().join("data"));
     demo.args(["demo", "--json"])
         .env("TMPDIR", elsewhere.path());
     let shown = run(demo).await.ok();
-    assert_eq!(shown.json()["held"], 7);
+    assert_eq!(shown.json()["held"], 12);
     shown.no_panic();
     let left = std::fs::read_dir(elsewhere.path()).unwrap().count();
     assert_eq!(left, 0, "it leaves nothing behind");
