@@ -93,7 +93,7 @@ mod tests {
             ),
             (
                 "../\"; x=\"<b>",
-                "attachment; filename=\".._____x____b_\"; \
+                "attachment; filename=\"..___ x___b_\"; \
                  filename*=UTF-8''..%2F%22%3B%20x%3D%22%3Cb%3E",
             ),
         ] {

@@ -47,16 +47,20 @@ impl<S: Store> Hub<S> {
             .map(|given| one_line("`reference`", given, CHAT_REFERENCE_UTF16_MAX))
             .transpose()?;
         let now = self.clock.now();
-        // A malformed project is still part of what was asked for: the key comes first.
+        // A malformed project is still part of what was asked for: the key comes first. One id is
+        // the same request however it is written.
+        let project_id = new.project_id.parse();
+        let asked_for =
+            project_id.map_or(new.project_id.to_owned(), |id: ProjectId| id.to_string());
         let request = Digest::of(&[
-            new.project_id.as_bytes(),
+            asked_for.as_bytes(),
             label.as_bytes(),
             reference.as_deref().unwrap_or_default().as_bytes(),
         ]);
         let link = ChatLink {
             id: ChatLinkId::from_bytes(self.entropy.uuid_v7(now)),
             connection_id: caller.id,
-            project_id: new.project_id.parse().unwrap_or(ProjectId::UNKNOWN),
+            project_id: project_id.unwrap_or(ProjectId::UNKNOWN),
             label,
             reference,
             host_hint: new

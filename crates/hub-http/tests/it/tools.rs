@@ -352,7 +352,8 @@ async fn a_revoked_connection_loses_its_token_and_its_queued_runs() {
         world.queue("k-00000002").await,
     );
     world.start(&running, EXECUTION).await;
-    assert_eq!(world.hub.revoke_connection("Claude").await.unwrap(), 2);
+    let revoked = world.hub.revoke_connection("Claude").await.unwrap();
+    assert_eq!(revoked.runs.len(), 2);
     let answer = world.call(MODERN, "list_projects", json!({})).await;
     assert_eq!(answer.status.as_u16(), 401);
     let waiting = world.share().await;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use callboard_ambient::{Clock, Entropy};
-use callboard_domain::{GraphSessionId, Scope, Scopes};
+use callboard_ambient::{Clock, Entropy, ManualClock};
+use callboard_domain::{GraphSessionId, Scope, Scopes, Timestamp};
 use callboard_hub::Hub;
 use callboard_hub_http::{HttpOptions, router, serve};
-use callboard_store::MemoryStore;
+use callboard_store::{MemoryStore, Store};
 use callboard_wire::WORKER_HEADER;
 use reqwest::{RequestBuilder, StatusCode};
 use serde_json::{Value, json};
@@ -25,8 +25,11 @@ pub(crate) const MODERN: &str = "2026-07-28";
 /// The session that the world's desktop shares.
 pub(crate) const SESSION: GraphSessionId = GraphSessionId::from_bytes([0xab; 16]);
 
-pub(crate) struct World {
-    pub(crate) hub: Arc<Hub<MemoryStore>>,
+/// When a world on a manual clock begins: 2027-01-15T08:00:00Z.
+pub(crate) const START_SECONDS: i64 = 1_800_000_000;
+
+pub(crate) struct World<S = MemoryStore> {
+    pub(crate) hub: Arc<Hub<S>>,
     pub(crate) address: std::net::SocketAddr,
     pub(crate) client: reqwest::Client,
     pub(crate) token: String,
@@ -86,9 +89,31 @@ impl World {
     }
 
     pub(crate) async fn with_options(options: HttpOptions) -> Self {
+        let hub = Hub::new(MemoryStore::default(), Clock::system(), Entropy::system());
+        Self::of(hub, options).await
+    }
+
+    /// A world whose clock only moves when told, and what moves it. Where several chats may claim
+    /// a task, a claim lasts for `task_lease_ms`.
+    pub(crate) async fn timed(task_lease_ms: u64) -> (Self, ManualClock) {
+        let (clock, hands) = Clock::manual(Timestamp::from_millis(START_SECONDS * 1_000));
+        let hub = Hub::new(MemoryStore::default(), clock, Entropy::system());
+        let hub = hub.with_task_lease_ms(task_lease_ms);
+        let options = HttpOptions::new(None, true).unwrap();
+        (Self::of(hub, options).await, hands)
+    }
+}
+
+impl<S: Store> World<S> {
+    /// A world over another store.
+    pub(crate) async fn over(store: S) -> Self {
+        let hub = Hub::new(store, Clock::system(), Entropy::system());
+        Self::of(hub, HttpOptions::new(None, true).unwrap()).await
+    }
+
+    async fn of(hub: Hub<S>, options: HttpOptions) -> Self {
         // Another test of this process may have installed it already.
         drop(rustls::crypto::ring::default_provider().install_default());
-        let hub = Hub::new(MemoryStore::default(), Clock::system(), Entropy::system());
         let hub = Arc::new(hub);
         let project = hub.create_project("Home").await.unwrap();
         let desktop = hub.create_desktop("laptop").await.unwrap();
@@ -143,11 +168,10 @@ impl World {
         mut params: Value,
     ) -> RequestBuilder {
         if revision == MODERN {
-            params["_meta"] = json!({
-                "io.modelcontextprotocol/protocolVersion": MODERN,
-                "io.modelcontextprotocol/clientInfo": {"name": "it", "version": "1"},
-                "io.modelcontextprotocol/clientCapabilities": {},
-            });
+            let said = &mut params["_meta"];
+            said["io.modelcontextprotocol/protocolVersion"] = json!(MODERN);
+            said["io.modelcontextprotocol/clientInfo"] = json!({"name": "it", "version": "1"});
+            said["io.modelcontextprotocol/clientCapabilities"] = json!({});
         }
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let mut request = self.post(message.to_string());

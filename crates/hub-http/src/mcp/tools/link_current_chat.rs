@@ -16,9 +16,9 @@ pub(super) const SPEC: Spec = Spec {
                   a link of its own. Label and reference are what you say of yourself. Repeating the \
                   idempotency_key of an equal request returns the same link; the same key with a \
                   different request is refused. A project that is not yours gives `Project not found \
-                  or access removed`. If the owner revoked the link, every tool answers `Chat link \
-                  not found or access removed`: do not retry; link again with a new key only if the \
-                  owner asks for it.",
+                  or access removed`. Once the owner revoked the link, the tools answer `Chat link \
+                  not found or access removed` or `rejected: missing`: do not retry; link again with \
+                  a new key only if the owner asks for it.",
     scope: Scope::Run,
     hints: Hints::Idempotent,
     arguments: link_current_chat::ARGUMENTS,
