@@ -196,7 +196,8 @@ pub struct ArtifactKey {
 pub struct Revoked {
     /// Commands that ended or were asked to stop.
     pub runs: Vec<RunRow>,
-    /// Open tasks that lost a candidate.
+    /// Tasks that were open and lost a candidate, or had expired by then; in the order in which they
+    /// were assigned.
     pub tasks: Vec<TaskRow>,
 }
 
