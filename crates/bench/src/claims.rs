@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use callboard_ambient::Entropy;
 use futures::future::join_all;
 use rusqlite::{Connection, params};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::session::Session;
 
@@ -156,7 +156,7 @@ async fn claim(session: &Session, chat: &str, task: &str) -> anyhow::Result<Opti
     }
     let refused = &result["content"][0]["text"];
     anyhow::ensure!(
-        *refused == Value::from("not claimable: claimed"),
+        refused.as_str() == Some("not claimable: claimed"),
         "a claimer was told {refused}"
     );
     Ok(None)

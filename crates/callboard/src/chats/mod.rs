@@ -156,9 +156,11 @@ pub(crate) fn text_or_input(text: String) -> Result<String, Failure> {
     Ok(input)
 }
 
-async fn asked(data: &Path, request: ChatRequest) -> Result<ChatAnswer, Failure> {
-    match ask(data, AdminRequest::Chats(request)).await? {
-        AdminAnswer::Chats(answer) => Ok(answer),
+/// Asks the hub of this data folder about chats.
+pub(crate) async fn asked(data: &Path, request: ChatRequest) -> Result<ChatAnswer, Failure> {
+    // Where no hub runs the database is opened for it: a large future, awaited in many places.
+    match Box::pin(ask(data, AdminRequest::Chats(request))).await? {
+        AdminAnswer::Chats(answer) => Ok(*answer),
         AdminAnswer::Project { .. }
         | AdminAnswer::Projects { .. }
         | AdminAnswer::Secret { .. }

@@ -11,10 +11,9 @@ use serde_json::{Value, json};
 use super::link::Fault;
 use super::stage::{self, Stage};
 use super::{Steps, demand};
-use crate::chats::{ChatAnswer, ChatRequest};
+use crate::chats::{ChatAnswer, ChatRequest, asked};
 use crate::client::{CallError, Chat, fresh_key};
 use crate::failure::Failure;
-use crate::hub::{AdminAnswer, AdminRequest, ask};
 
 /// How often the second chat tries to take over.
 const TRY_EVERY: Duration = Duration::from_millis(100);
@@ -153,10 +152,7 @@ impl<'a> Conversation<'a> {
 impl Pair<'_> {
     /// What the owner asks of the running hub, as `callboard task` does.
     async fn owner(&self, request: ChatRequest) -> Result<ChatAnswer, Failure> {
-        match ask(self.stage.data(), AdminRequest::Chats(request)).await? {
-            AdminAnswer::Chats(answer) => Ok(answer),
-            other => Err(Failure::failed(format!("the hub answered {other:?}"))),
-        }
+        asked(self.stage.data(), request).await
     }
 
     async fn assign(&self, text: &str, key: &str) -> Result<String, Failure> {
@@ -165,10 +161,10 @@ impl Pair<'_> {
             text: text.to_owned(),
             idempotency_key: key.to_owned(),
         };
-        match self.owner(request).await? {
-            ChatAnswer::Assigned { task, .. } => Ok(task.task_id),
-            other => Err(Failure::failed(format!("the hub answered {other:?}"))),
-        }
+        let ChatAnswer::Assigned { task, .. } = self.owner(request).await? else {
+            return Err(Failure::failed("the hub did not assign the task"));
+        };
+        Ok(task.task_id)
     }
 }
 

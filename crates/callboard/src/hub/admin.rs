@@ -60,7 +60,7 @@ pub(crate) enum AdminAnswer {
     Done {
         message: String,
     },
-    Chats(ChatAnswer),
+    Chats(Box<ChatAnswer>),
     Refused {
         message: String,
         #[serde(default)]
@@ -167,7 +167,10 @@ async fn answer<S: Store>(hub: &Hub<S>, request: AdminRequest) -> Result<AdminAn
         AdminRequest::ListProjects => projects(hub).await,
         AdminRequest::ListDesktops => desktops(hub).await,
         AdminRequest::ListTokens => tokens(hub).await,
-        AdminRequest::Chats(request) => Ok(AdminAnswer::Chats(chats::answer(hub, request).await?)),
+        AdminRequest::Chats(request) => {
+            let answer = chats::answer(hub, request).await?;
+            Ok(AdminAnswer::Chats(Box::new(answer)))
+        }
     }
 }
 
