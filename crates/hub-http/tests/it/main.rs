@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 mod chat_artifacts;
+mod chat_client;
 mod chat_downloads;
 mod chat_hostile;
 mod chat_keys;
