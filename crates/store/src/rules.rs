@@ -141,6 +141,12 @@ pub struct Unknown {
 }
 
 impl Unknown {
+    /// The refusals of an upload.
+    pub const TO_UPLOAD: Self = Self {
+        link: Refusal::SubmitMissing,
+        task: Refusal::SubmitMissing,
+    };
+
     /// The refusals of `event`. One that only the owner causes names no link.
     pub const fn to(event: &linked_task::Event) -> Self {
         match event {

@@ -55,8 +55,8 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
     ),
     (
         "rusqlite",
-        &["store-sqlite", "desktop"],
-        "SQL lives in the stores",
+        &["store-sqlite", "desktop", "bench"],
+        "SQL lives in the stores, and in the benchmark's naive rivals",
     ),
     (
         "tokio-postgres",

@@ -24,9 +24,9 @@ pub struct Upload {
 /// nothing.
 ///
 /// # Errors
-/// [`Refusal::SubmitMissing`], [`Refusal::ArtifactDiffers`], then as a submit:
-/// [`Refusal::SubmitOver`], [`Refusal::SubmitLapsed`], [`Refusal::SubmitStale`];
-/// [`Refusal::TooManyArtifacts`].
+/// In this order, as for a submit: [`Refusal::SubmitMissing`], [`Refusal::SubmitOver`],
+/// [`Refusal::SubmitLapsed`], [`Refusal::SubmitStale`]; then [`Refusal::ArtifactDiffers`],
+/// [`Refusal::TooManyArtifacts`]: another id is advice only while there is something to upload to.
 pub fn decide_upload(
     task: &Task,
     upload: &Upload,
@@ -40,12 +40,13 @@ pub fn decide_upload(
     if !task.is_for(upload.link_id) {
         return Err(Refusal::SubmitMissing);
     }
-    match stored {
-        Some(content) if content == upload.content => return Ok(Decision::Replayed),
-        Some(_) => return Err(Refusal::ArtifactDiffers),
-        None => {}
+    if stored == Some(upload.content) {
+        return Ok(Decision::Replayed);
     }
     fence(task, upload.link_id, upload.claim_id)?;
+    if stored.is_some() {
+        return Err(Refusal::ArtifactDiffers);
+    }
     if count >= ARTIFACTS_PER_CLAIM_MAX {
         return Err(Refusal::TooManyArtifacts);
     }

@@ -201,9 +201,10 @@ async fn an_artifact_id_holds_one_content() {
     // What was stored is told again; nothing more is stored.
     let replay = world.upload(&work, "report", "4").await.tool();
     assert_eq!(replay["replayed"], true);
-    assert_refused(&world, &work, work.file("report", "5"), other).await;
     let over = "rejected: task is completed";
-    assert_refused(&world, &work, work.file("new", "4"), over).await;
+    for (artifact_id, text) in [("report", "5"), ("new", "4")] {
+        assert_refused(&world, &work, work.file(artifact_id, text), over).await;
+    }
 }
 
 #[tokio::test]
@@ -255,7 +256,9 @@ async fn a_file_needs_a_live_claim_of_its_own_chat() {
     assert_refused(&world, &late, late.file("late", "5"), lapsed).await;
     let current = world.claimed(&second, &task_id).await;
     let stale = "rejected: stale claim, task was re-claimed";
-    assert_refused(&world, &late, late.file("late", "5"), stale).await;
+    for artifact_id in ["late", "early"] {
+        assert_refused(&world, &late, late.file(artifact_id, "5"), stale).await;
+    }
     // A retry of what was stored in time still finds it.
     let replay = world.upload(&late, "early", "4").await.tool();
     assert_eq!(replay["replayed"], true);

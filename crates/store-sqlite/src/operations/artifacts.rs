@@ -3,7 +3,7 @@
 use std::io;
 
 use callboard_domain::linked_task::{Upload, decide_upload};
-use callboard_domain::{Decision, Digest, Refusal, Timestamp};
+use callboard_domain::{Decision, Digest, Timestamp};
 use callboard_store::rules::Unknown;
 use callboard_store::{Artifact, ArtifactKey, ArtifactReader, LinkKey, StoreError};
 use rusqlite::{Connection, params};
@@ -27,12 +27,8 @@ pub(crate) fn answered(
     artifact: &Artifact,
     now: Timestamp,
 ) -> Result<Option<Artifact>, Failure> {
-    let unknown = Unknown {
-        link: Refusal::SubmitMissing,
-        task: Refusal::SubmitMissing,
-    };
     let caller = Caller::Link(key);
-    let task = tasks::stored(connection, caller, artifact.task_id, unknown)?
+    let task = tasks::stored(connection, caller, artifact.task_id, Unknown::TO_UPLOAD)?
         .row
         .task;
     let claim = params![

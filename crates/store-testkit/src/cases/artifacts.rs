@@ -239,21 +239,16 @@ pub(super) async fn an_upload_is_refused_in_the_order_of_a_submit<S: Store>(worl
     desk.upload(new.clone(), 2).await;
     let other = file(desk.claim, "sums", b"other");
     let more = file(desk.claim, "more", b"1, 2");
-    let cases = [
-        (&other, Refusal::ArtifactDiffers),
-        (&more, Refusal::SubmitLapsed),
-    ];
-    for (new, expected) in cases {
-        assert_eq!(desk.refused(first, new.clone(), LEASE_MS).await, expected);
+    let differs = desk.refused(first, other.clone(), 3).await;
+    assert_eq!(differs, Refusal::ArtifactDiffers);
+    for new in [&other, &more] {
+        let lapsed = desk.refused(first, new.clone(), LEASE_MS).await;
+        assert_eq!(lapsed, Refusal::SubmitLapsed);
     }
     desk.world.cancel(&desk.workspace, &desk.row, 3).await;
     let over = Refusal::SubmitOver(Ended::Cancelled);
-    for (new, expected) in [
-        (&other, Refusal::ArtifactDiffers),
-        (&more, over),
-        (&never, over),
-    ] {
-        assert_eq!(desk.refused(first, new.clone(), 4).await, expected);
+    for new in [&other, &more, &never] {
+        assert_eq!(desk.refused(first, new.clone(), 4).await, over);
     }
     assert_eq!(
         desk.refused(stranger, more, 4).await,

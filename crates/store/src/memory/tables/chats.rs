@@ -362,9 +362,9 @@ impl Tables {
         now: Timestamp,
     ) -> Result<(Artifact, bool), StoreError> {
         self.live_link(key.link_id, |link| link.connection_id == key.connection_id)
-            .ok_or(Refusal::SubmitMissing)?;
+            .ok_or(Unknown::TO_UPLOAD.link)?;
         let row = self.chats.task_for(key.link_id, task_id);
-        let row = row.ok_or(Refusal::SubmitMissing)?;
+        let row = row.ok_or(Unknown::TO_UPLOAD.task)?;
         let of_claim = |artifact: &&Artifact| {
             (artifact.task_id, artifact.claim_id, artifact.link_id)
                 == (task_id, new.claim_id, key.link_id)
