@@ -157,7 +157,8 @@ impl Daemon {
         self.feed(Input::Boot);
         let mut stopping = None;
         loop {
-            match self.next_message() {
+            let due_ms = self.relay.next_deadline_ms(self.clock.monotonic_ms());
+            match self.next_message(due_ms) {
                 Some(Message::Stop) if stopping.is_none() => {
                     let now_ms = self.clock.monotonic_ms();
                     stopping = Some(Stopping {
@@ -168,7 +169,13 @@ impl Daemon {
                     self.feed(Input::Drain);
                 }
                 Some(Message::Abandon) => return,
-                Some(message) => self.take(message),
+                Some(message) => {
+                    self.take(message);
+                    // A client that asks without a pause must not hold up what is due by time.
+                    if self.clock.monotonic_ms() >= due_ms {
+                        self.feed(Input::Tick);
+                    }
+                }
                 None => self.feed(Input::Tick),
             }
             self.record_local_ends();
@@ -181,11 +188,10 @@ impl Daemon {
         }
     }
 
-    /// The next message; none when something is due by time.
-    fn next_message(&self) -> Option<Message> {
-        let now_ms = self.clock.monotonic_ms();
-        let due_ms = self.relay.next_deadline_ms(now_ms).saturating_sub(now_ms);
-        let wait = Duration::from_millis(due_ms.min(LOOK_MS));
+    /// The next message; none when it is `due_ms` of the monotonic clock, or time to look at it.
+    fn next_message(&self, due_ms: u64) -> Option<Message> {
+        let left_ms = due_ms.saturating_sub(self.clock.monotonic_ms());
+        let wait = Duration::from_millis(left_ms.min(LOOK_MS));
         self.inbox.recv_timeout(wait).ok()
     }
 

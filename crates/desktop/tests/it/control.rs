@@ -24,6 +24,7 @@ crate::suite![
     the_socket_is_the_owners_alone_and_a_stale_one_is_replaced,
     rubbish_on_the_socket_is_answered_and_ends_nothing,
     watchers_present_and_gone_keep_no_command_out,
+    a_client_that_asks_without_a_pause_holds_up_no_turn,
 ];
 
 fn a_graph_is_added_listed_shown_edited_and_removed() {
@@ -418,6 +419,27 @@ fn rubbish_on_the_socket_is_answered_and_ends_nothing() {
             assert!(answer.starts_with("{\"refused\":{\"message\":\"the request cannot be read"));
         }
         here.ask(Request::Status).await;
+        here.stop().await;
+    });
+}
+
+fn a_client_that_asks_without_a_pause_holds_up_no_turn() {
+    block_on(async {
+        let here = Here::sharing(&[("echo", ECHO)]).await;
+        let before = here.hub.calls("desktop");
+        let asking = async {
+            loop {
+                here.ask(Request::ProjectList).await;
+            }
+        };
+        // Each turn of the grid asks who it is.
+        let turns = here.hub.until("three more turns", |inner| {
+            (inner.calls["desktop"] >= before + 3).then_some(())
+        });
+        tokio::select! {
+            never = asking => never,
+            () = turns => {}
+        }
         here.stop().await;
     });
 }

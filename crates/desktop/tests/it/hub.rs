@@ -143,11 +143,14 @@ impl Hub {
         })
     }
 
+    /// Waits until exactly `slugs` are listed. Their order says nothing: two shares of one
+    /// millisecond come in any.
     pub(crate) async fn listed(&self, project_id: ProjectId, slugs: &[&str]) {
-        self.until(&format!("sessions {slugs:?}"), |inner| {
+        let wanted = BTreeSet::from_iter(slugs.iter().copied());
+        self.until(&format!("sessions {wanted:?}"), |inner| {
             let listed = inner.sessions.get(&project_id)?;
-            let listed: Vec<_> = listed.iter().map(|s| s.slug.as_str()).collect();
-            (listed == slugs).then_some(())
+            let listed: BTreeSet<_> = listed.iter().map(|s| s.slug.as_str()).collect();
+            (listed == wanted).then_some(())
         })
         .await;
     }
