@@ -206,7 +206,8 @@ pub(crate) fn one_line(what: &str, text: &str, utf16_max: usize) -> Result<Strin
     let text = text.trim();
     if text.is_empty() || utf16_len(text) > utf16_max || text.contains(char::is_control) {
         return Err(HubError::Invalid(format!(
-            "{what} has 1 to {utf16_max} characters and no line breaks."
+            "{what} has 1 to {utf16_max} characters and no line breaks or other control \
+             characters."
         )));
     }
     Ok(text.to_owned())

@@ -83,7 +83,8 @@ pub(crate) struct TaskLine {
     pub(crate) claimed_by: Option<String>,
     pub(crate) lease_until: Option<String>,
     pub(crate) finished_at: Option<String>,
-    /// Left out of a list.
+    /// Left out of a list, and as long as there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) result: Option<String>,
     pub(crate) artifacts: Vec<ArtifactLine>,
 }

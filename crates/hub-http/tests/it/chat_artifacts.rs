@@ -227,7 +227,7 @@ async fn a_claim_takes_twenty_files() {
 async fn a_file_name_is_one_line_of_at_most_200_units() {
     let (world, work) = working().await;
     let bound = "`name` must be text of 1 to 200 characters.";
-    let line = "`name` has 1 to 200 characters and no line breaks.";
+    let line = "`name` has 1 to 200 characters and no line breaks or other control characters.";
     for (name, words) in [
         (String::new(), bound),
         ("a".repeat(201), bound),

@@ -133,7 +133,7 @@ async fn what_does_not_fit_its_description_is_named() {
 async fn a_label_is_one_line_of_at_most_200_units() {
     let world = World::new().await;
     let long = "`label` must be text of 1 to 200 characters.";
-    let line = "`label` has 1 to 200 characters and no line breaks.";
+    let line = "`label` has 1 to 200 characters and no line breaks or other control characters.";
     for (label, words) in [
         ("a".repeat(201), long),
         (EMOJI.repeat(100) + "a", long),
@@ -169,7 +169,7 @@ async fn a_reference_is_one_line_of_at_most_500_units() {
         ),
         (
             "https://chat.example/1\r\nX: y".to_owned(),
-            "`reference` has 1 to 500 characters and no line breaks.",
+            "`reference` has 1 to 500 characters and no line breaks or other control characters.",
         ),
     ] {
         let mut link = world.link_arguments("conversation-1");
