@@ -4,6 +4,7 @@ use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
+use callboard_domain::is_deceptive;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -115,10 +116,8 @@ pub(crate) fn table(rows: &[Vec<String>]) -> Vec<String> {
 /// Text as a terminal may show it: what a Graph, a model or a file wrote must not move the cursor,
 /// set the title or turn the direction of its neighbours.
 fn visible(text: &str) -> String {
-    let turns = |character| matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let unsafe_here = |character: char| {
-        (character.is_control() && character != '\n' && character != '\t') || turns(character)
-    };
+    let unsafe_here =
+        |character: char| is_deceptive(character) && character != '\n' && character != '\t';
     text.replace(unsafe_here, "\u{fffd}")
 }
 

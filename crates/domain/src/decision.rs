@@ -22,7 +22,7 @@ impl<S> Decision<S> {
 }
 
 /// Decides on what time alone made of `stored`: `settled`, or `stored` itself where that is `None`.
-/// What was settled is stored even when the event then changes nothing.
+/// What was settled is stored even when the event then changes nothing; a replay stores nothing.
 pub(crate) fn decide_on_settled<S: Clone, R>(
     stored: &S,
     settled: Option<S>,

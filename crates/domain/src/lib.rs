@@ -28,5 +28,7 @@ pub use refusal::Refusal;
 pub use report::{FinalStatus, Report, bound_error, bound_report};
 pub use scope::{ParseScopeError, Scope, Scopes};
 pub use sharing::{Consent, Grant};
-pub use text::{TextBound, TextUnit, cut_utf16, mend_surrogates, utf16_len};
+pub use text::{
+    TextBound, TextUnit, cut_utf16, ends_line, is_deceptive, mend_surrogates, utf16_len,
+};
 pub use time::Timestamp;

@@ -33,6 +33,18 @@ impl TextBound {
     }
 }
 
+/// Whether `character` has no place within one line: a control character, or an end of a line or
+/// paragraph.
+pub fn ends_line(character: char) -> bool {
+    character.is_control() || matches!(character, '\u{2028}' | '\u{2029}')
+}
+
+/// Whether `character` can change what people see of the text around it: one that ends a line, or
+/// turns the direction of writing.
+pub fn is_deceptive(character: char) -> bool {
+    ends_line(character) || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Length of `text` in UTF-16 code units.
 pub fn utf16_len(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()

@@ -2,7 +2,7 @@
 
 use callboard_domain::limits::NAME_UTF16_MAX;
 use callboard_domain::{
-    ConnectionId, DesktopId, OwnerId, ProjectId, Refusal, Scopes, Timestamp, utf16_len,
+    ConnectionId, DesktopId, OwnerId, ProjectId, Refusal, Scopes, Timestamp, ends_line, utf16_len,
 };
 use callboard_store::{
     Connection, Desktop, NewConnection, NewDesktop, NewProject, Project, Revoked, Store,
@@ -201,10 +201,11 @@ fn checked_name(name: &str) -> Result<String, HubError> {
     one_line("A name", name, NAME_UTF16_MAX)
 }
 
-/// What people read in one line: trimmed, neither empty nor too long, without control characters.
+/// What people read in one line: trimmed, neither empty nor too long, without what ends a line
+/// or controls a terminal.
 pub(crate) fn one_line(what: &str, text: &str, utf16_max: usize) -> Result<String, HubError> {
     let text = text.trim();
-    if text.is_empty() || utf16_len(text) > utf16_max || text.contains(char::is_control) {
+    if text.is_empty() || utf16_len(text) > utf16_max || text.contains(ends_line) {
         return Err(HubError::Invalid(format!(
             "{what} has 1 to {utf16_max} characters and no line breaks or other control \
              characters."

@@ -2,7 +2,7 @@
 
 use callboard_domain::limits::ARTIFACT_NAME_UTF16_MAX;
 use callboard_domain::linked_task::is_media_type_admitted;
-use callboard_domain::{ClaimId, Refusal, TaskId};
+use callboard_domain::{ClaimId, Refusal, TaskId, ends_line};
 use callboard_store::{Artifact, ArtifactKey, ArtifactReader, Connection, NewArtifact, Store};
 use callboard_wire::tools::upload_linked_chat_artifact;
 
@@ -43,6 +43,9 @@ impl<S: Store> Hub<S> {
         new: NewUpload<'_>,
     ) -> Result<upload_linked_chat_artifact::Answer, HubError> {
         let name = one_line("`name`", new.name, ARTIFACT_NAME_UTF16_MAX)?;
+        if new.artifact_id.contains(ends_line) || [".", ".."].contains(&new.artifact_id) {
+            return Err(HubError::Invalid(ARTIFACT_ID.to_owned()));
+        }
         let media_type = new.media_type.trim();
         if !is_media_type_admitted(media_type) {
             return Err(HubError::Invalid(MEDIA_TYPES.to_owned()));
@@ -124,4 +127,8 @@ impl<S: Store> Hub<S> {
 /// What an artifact may be.
 const MEDIA_TYPES: &str = "`media_type` must be text/…, image/…, audio/…, video/…, or a document, \
                            data or archive type such as application/pdf, application/json or \
-                           application/zip. Programs are not taken.";
+                           application/zip. Scripts, macros and programs are not taken.";
+
+/// What names an artifact, in an address too.
+const ARTIFACT_ID: &str = "`artifact_id` has no line breaks or other control characters, and is not \
+                           `.` or `..`.";

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use callboard_ambient::{Clock, Entropy};
-use callboard_domain::limits::TASK_LEASE_MS_DEFAULT;
+use callboard_domain::limits::{TASK_LEASE_MS_DEFAULT, TASK_LEASE_MS_MIN};
 
 use crate::sweep::Sweeps;
 use crate::{Presence, Signals};
@@ -36,11 +36,12 @@ impl<S> Hub<S> {
         }
     }
 
-    /// The same hub with another lease for tasks that several chats may claim, in milliseconds.
+    /// The same hub with another lease for tasks that several chats may claim, in milliseconds; at
+    /// least [`TASK_LEASE_MS_MIN`].
     #[must_use]
     pub fn with_task_lease_ms(self, task_lease_ms: u64) -> Self {
         Self {
-            task_lease_ms,
+            task_lease_ms: task_lease_ms.max(TASK_LEASE_MS_MIN),
             ..self
         }
     }

@@ -49,6 +49,9 @@ impl<S: Store> Hub<S> {
             if !candidates.contains(&id) {
                 candidates.push(id);
             }
+            if candidates.len() > TASK_CANDIDATES_MAX {
+                break;
+            }
         }
         if candidates.is_empty() || candidates.len() > TASK_CANDIDATES_MAX {
             return Err(HubError::Invalid(format!(

@@ -73,6 +73,19 @@ impl Contents {
         }
     }
 
+    /// Whether there is a file of the right length for `artifact`.
+    pub(crate) fn holds(&self, artifact: &Artifact) -> io::Result<bool> {
+        let name = file_name(artifact);
+        match self {
+            Self::Folder(folder) => match fs::metadata(folder.place(name)) {
+                Ok(metadata) => Ok(metadata.len() == artifact.size_bytes),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+                Err(error) => Err(error),
+            },
+            Self::Memory(map) => Ok(lock(map).contains_key(&name)),
+        }
+    }
+
     /// The bytes of `artifact`, checked against its row. [`Damaged`] is the source of the error
     /// when they are others.
     pub(crate) fn get(&self, artifact: &Artifact) -> io::Result<Vec<u8>> {

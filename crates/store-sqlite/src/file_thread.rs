@@ -1,6 +1,7 @@
 //! The one thread that reads and writes artifact files: a file of 5 MB takes as long as hundreds of
 //! reads of the database, too long for the threads that serve everybody.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{self, JoinHandle};
 
 use callboard_store::StoreError;
@@ -34,7 +35,8 @@ impl FileThread {
             .name("callboard-files".to_owned())
             .spawn(move || {
                 while let Some(job) = jobs.blocking_recv() {
-                    job();
+                    // The job's caller hears that there is no answer; the next one is served.
+                    drop(catch_unwind(AssertUnwindSafe(job)));
                 }
             })?;
         Ok(Self {

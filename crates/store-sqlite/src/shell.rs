@@ -145,7 +145,8 @@ impl Shell {
         }
     }
 
-    /// Stores the bytes, then the row. What is refused or was there before writes no file.
+    /// Stores the bytes, then the row. What is refused or was there before writes no file, unless
+    /// the file of the stored row is gone: whoever hears that it is stored may throw his own away.
     pub(crate) async fn upload(
         &self,
         key: LinkKey,
@@ -154,10 +155,13 @@ impl Shell {
         now: Timestamp,
     ) -> Result<(Artifact, bool), StoreError> {
         let stored = self.read_all(|sqlite| artifacts::answered(sqlite, key, &artifact, now))?;
-        if let Some(stored) = stored {
-            return Ok((stored, true));
-        }
         let (contents, file) = (Arc::clone(&self.contents), file_name(&artifact));
+        if let Some(stored) = stored {
+            let holds = contents.holds(&stored);
+            if holds.map_err(StoreError::unavailable)? {
+                return Ok((stored, true));
+            }
+        }
         match &self.connections {
             Connections::Inline(connection) => {
                 let put = contents.put(file, bytes);

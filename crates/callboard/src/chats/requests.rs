@@ -86,6 +86,11 @@ pub(crate) struct TaskLine {
     /// Left out of a list, and as long as there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) result: Option<String>,
+    /// How many files there are.
+    #[serde(default)]
+    pub(crate) artifact_count: usize,
+    /// Left out of a list, and while there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) artifacts: Vec<ArtifactLine>,
 }
 
@@ -221,6 +226,7 @@ fn task_line(owned: OwnedTask) -> TaskLine {
         text: row.text.clone(),
         project: owned.project_name,
         chats: owned.candidates.into_iter().map(candidate_line).collect(),
+        artifact_count: owned.artifacts.len(),
         artifacts: owned.artifacts.into_iter().map(artifact_line).collect(),
     }
 }
@@ -243,6 +249,7 @@ fn listed(task: TaskLine) -> TaskLine {
     TaskLine {
         text: cut_utf16(&task.text, LISTED_TEXT_UTF16).to_owned(),
         result: None,
+        artifacts: Vec::new(),
         ..task
     }
 }

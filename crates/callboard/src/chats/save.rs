@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use callboard_domain::is_deceptive;
 
 use super::requests::TaskLine;
 use super::{ChatAnswer, ChatRequest, asked, unexpected};
@@ -74,7 +75,7 @@ fn variant(name: &str, number: usize) -> String {
 /// A name that stays in its folder and hides nothing: a chat chose it.
 fn harmless(name: &str) -> String {
     let plain = |character: char| {
-        let risky = character.is_control() || "/\\:*?\"<>|".contains(character);
+        let risky = is_deceptive(character) || "/\\:*?\"<>|".contains(character);
         if risky { '_' } else { character }
     };
     let kept: String = name.chars().map(plain).collect();
@@ -94,6 +95,7 @@ mod tests {
             ("report.md", "report (2).md"),
             ("../../etc/passwd", "_.._etc_passwd"),
             (".bashrc", "bashrc"),
+            ("a\u{202e}fdp.exe", "a_fdp.exe"),
             ("..", "file"),
         ] {
             let saved = save(folder.path(), name, name.as_bytes()).unwrap();

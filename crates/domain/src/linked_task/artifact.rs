@@ -57,21 +57,35 @@ pub fn decide_upload(
 const ADMITTED_KINDS: [&str; 4] = ["text", "image", "audio", "video"];
 
 /// Documents, data and archives among the rest.
-const ADMITTED_APPLICATIONS: [&str; 12] = [
-    "gzip", "json", "ld+json", "msword", "pdf", "rtf", "sql", "toml", "x-ndjson", "xml", "yaml",
+const ADMITTED_APPLICATIONS: [&str; 14] = [
+    "gzip",
+    "json",
+    "ld+json",
+    "msword",
+    "pdf",
+    "rtf",
+    "sql",
+    "toml",
+    "vnd.ms-excel",
+    "vnd.ms-powerpoint",
+    "x-ndjson",
+    "xml",
+    "yaml",
     "zip",
 ];
 
 /// Office documents: the registered names that begin so.
-const ADMITTED_PREFIXES: [&str; 4] = [
+const ADMITTED_PREFIXES: [&str; 2] = [
     "vnd.openxmlformats-officedocument.",
     "vnd.oasis.opendocument.",
-    "vnd.ms-excel",
-    "vnd.ms-powerpoint",
 ];
 
+/// What in a subtype says that it runs somewhere.
+const RUNS: [&str; 4] = ["script", "macroenabled", "x-sh", "x-python"];
+
 /// Whether an artifact may be of this media type: text, an image, sound, film, or one of the usual
-/// documents, data formats and archives. Programs are not among them. Parameters such as
+/// documents, data formats and archives. Scripts, macros and programs are not among them, as far as a
+/// name tells. Parameters such as
 /// `; charset=utf-8` are permitted.
 pub fn is_media_type_admitted(media_type: &str) -> bool {
     if media_type.len() > MEDIA_TYPE_CHARS_MAX {
@@ -88,6 +102,9 @@ pub fn is_media_type_admitted(media_type: &str) -> bool {
     };
     let named = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte);
     if subtype.is_empty() || !subtype.bytes().all(named) {
+        return false;
+    }
+    if RUNS.iter().any(|word| subtype.contains(word)) {
         return false;
     }
     ADMITTED_KINDS.contains(&kind)
@@ -111,6 +128,7 @@ mod tests {
             "image/svg+xml",
             "application/json",
             "application/pdf",
+            "application/vnd.ms-excel",
             "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
         ] {
             assert!(is_media_type_admitted(fine), "{fine}");
@@ -124,6 +142,12 @@ mod tests {
             "text/plain\r\nSet-Cookie: a=b",
             "application/octet-stream",
             "application/x-msdownload",
+            "text/javascript",
+            "text/x-shellscript",
+            "text/x-python",
+            "text/vbscript",
+            "application/vnd.ms-excel.sheet.macroEnabled.12",
+            "application/vnd.openxmlformats-officedocument.x.macroEnabled",
             "application/java-archive",
             "multipart/form-data",
             "text/ü",

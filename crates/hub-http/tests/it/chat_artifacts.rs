@@ -11,7 +11,7 @@ use crate::world::{MODERN, World};
 const TOO_LARGE: &str = "must be at most 5 MB (5,242,880 bytes) of content.";
 const MEDIA_TYPES: &str = "`media_type` must be text/…, image/…, audio/…, video/…, or a document, \
                            data or archive type such as application/pdf, application/json or \
-                           application/zip. Programs are not taken.";
+                           application/zip. Scripts, macros and programs are not taken.";
 
 async fn working() -> (World, Work) {
     let world = World::new().await;
@@ -235,9 +235,16 @@ async fn a_file_name_is_one_line_of_at_most_200_units() {
         ("  ".to_owned(), line),
         ("report\r\nSet-Cookie: a=b".to_owned(), line),
         ("report\0.md".to_owned(), line),
+        ("report\u{2028}.md".to_owned(), line),
     ] {
         let wrong = changed(&work, json!({"name": name}));
         assert_refused(&world, &work, wrong, words).await;
+    }
+    let id =
+        "`artifact_id` has no line breaks or other control characters, and is not `.` or `..`.";
+    for artifact_id in [".", "..", "a\nb", "a\u{2028}b", "\u{7f}"] {
+        let wrong = changed(&work, json!({"artifact_id": artifact_id}));
+        assert_refused(&world, &work, wrong, id).await;
     }
     let longest = changed(&work, json!({"name": "\u{1F600}".repeat(100)}));
     world.under(&work, UPLOAD, longest).await.tool();

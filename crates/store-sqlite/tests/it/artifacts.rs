@@ -244,3 +244,21 @@ fn a_folder_that_cannot_be_made_fails_the_upload_and_it_can_be_repeated() {
     assert!(!desk.upload(b"1, 2").unwrap().1);
     assert_eq!(desk.read().unwrap().unwrap(), b"1, 2");
 }
+
+#[test]
+fn a_repeated_upload_puts_back_a_file_that_is_gone_or_cut_short() {
+    let desk = Desk::new();
+    desk.upload(b"1, 2").unwrap();
+    let [file] = &desk.files()[..] else {
+        panic!("one file");
+    };
+    for spoil in [
+        |file: &Path| fs::remove_file(file).unwrap(),
+        |file: &Path| fs::write(file, "1").unwrap(),
+    ] {
+        spoil(file);
+        assert!(desk.upload(b"1, 2").unwrap().1, "a replay all the same");
+        assert_eq!(desk.read().unwrap().unwrap(), b"1, 2");
+        assert_eq!(desk.files().len(), 1);
+    }
+}

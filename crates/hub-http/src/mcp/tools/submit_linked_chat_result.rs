@@ -17,8 +17,9 @@ pub(super) const SPEC: Spec = Spec {
                   `rejected: task is completed`, `failed`, `cancelled` or `expired` (it is over and \
                   the stored result stays: do not resend, do not correct it), `rejected: claim \
                   lapsed, claim the task again` (claim it once more, then submit with the new \
-                  claim_id), `rejected: stale claim, task was re-claimed` (another chat works on it: \
-                  stop).",
+                  claim_id), `rejected: stale claim, task was re-claimed` (this claim_id is not the \
+                  present one: claim the task again; if it is yours you get the right claim_id, \
+                  and `not claimable: claimed` means that another chat works on it: stop).",
     scope: Scope::Run,
     hints: Hints::Idempotent,
     arguments: submit_linked_chat_result::ARGUMENTS,
