@@ -33,10 +33,10 @@ impl<S: Store> Hub<S> {
     /// `upload_linked_chat_artifact`: stores a file under a claim.
     ///
     /// # Errors
-    /// [`Refusal::SubmitMissing`], for malformed ids too; [`Refusal::ArtifactDiffers`],
-    /// [`Refusal::SubmitOver`], [`Refusal::SubmitLapsed`], [`Refusal::SubmitStale`],
-    /// [`Refusal::TooManyArtifacts`]; [`HubError::Invalid`] for a name that is not one line or a
-    /// media type that is not admitted.
+    /// [`HubError::Invalid`] for a name or id that is not one line or a media type that is not
+    /// admitted; [`Refusal::SubmitMissing`], for malformed ids too; [`Refusal::SubmitOver`],
+    /// [`Refusal::SubmitLapsed`], [`Refusal::SubmitStale`]; [`Refusal::ArtifactDiffers`],
+    /// [`Refusal::TooManyArtifacts`].
     pub async fn upload_linked_chat_artifact(
         &self,
         caller: &Connection,

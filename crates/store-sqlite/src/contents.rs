@@ -1,11 +1,12 @@
 //! The bytes of artifacts: files beside the database, or a map beside one in memory.
 //!
 //! A file is on the disk before a row names it, and goes only when no row does. So a crash leaves
-//! at most a file too many, which the next start removes.
+//! at most a file too many, which the next start puts aside. It deletes none: the rows that name it
+//! may be in a copy of the database that is put back tomorrow.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::{self, DirEntry, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,6 +19,8 @@ use crate::files::{make_private_folder, open_private_file, sync};
 
 /// What a file is called while it is written, after the name of its database.
 const HALF: &str = "half";
+/// The folder, in that of the artifacts, of files that no row named when the database was opened.
+const ASIDE: &str = "unnamed";
 
 /// Where the bytes of artifacts are.
 #[derive(Debug)]
@@ -68,7 +71,7 @@ impl Contents {
 
     pub(crate) fn has(&self, name: Digest) -> io::Result<bool> {
         match self {
-            Self::Folder(folder) => folder.place(name).try_exists(),
+            Self::Folder(folder) => folder.found(name).try_exists(),
             Self::Memory(map) => Ok(lock(map).contains_key(&name)),
         }
     }
@@ -77,7 +80,7 @@ impl Contents {
     pub(crate) fn holds(&self, artifact: &Artifact) -> io::Result<bool> {
         let name = file_name(artifact);
         match self {
-            Self::Folder(folder) => match fs::metadata(folder.place(name)) {
+            Self::Folder(folder) => match fs::metadata(folder.found(name)) {
                 Ok(metadata) => Ok(metadata.len() == artifact.size_bytes),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
                 Err(error) => Err(error),
@@ -104,7 +107,7 @@ impl Contents {
         }
     }
 
-    /// Removes what no row names. What cannot be removed goes at the next start.
+    /// Removes what no row names. What cannot be removed is put aside at the next start.
     pub(crate) fn remove(&self, name: Digest) {
         match self {
             Self::Folder(folder) => drop(fs::remove_file(folder.place(name))),
@@ -134,6 +137,18 @@ impl Folder {
         self.path.join(file)
     }
 
+    /// The place of a file that a row names, which may have been put aside before that row was back.
+    fn found(&self, name: Digest) -> PathBuf {
+        let place = self.place(name);
+        if !place.exists()
+            && let Some(file) = place.file_name()
+        {
+            // Most often there is none; whoever opens the place says what is wrong.
+            drop(fs::rename(self.path.join(ASIDE).join(file), &place));
+        }
+        place
+    }
+
     /// Only one thread of one process writes here, so the half-written file needs no name of its
     /// own.
     fn put(&self, name: Digest, bytes: &[u8]) -> io::Result<()> {
@@ -154,7 +169,7 @@ impl Folder {
     }
 
     fn get(&self, name: Digest, size_bytes: u64) -> io::Result<Vec<u8>> {
-        let mut file = File::open(self.place(name))?;
+        let mut file = File::open(self.found(name))?;
         if file.metadata()?.len() != size_bytes {
             return Err(io::Error::other(Damaged));
         }
@@ -163,8 +178,8 @@ impl Folder {
         Ok(bytes)
     }
 
-    /// Removes the files of this database that `is_named` knows nothing of, and what was half
-    /// written. Whatever else lies in the folder is left alone.
+    /// Puts the files of this database aside that `is_named` knows nothing of, and removes what was
+    /// half written. Whatever else lies in the folder, or cannot be moved, is left alone.
     pub(crate) fn clear(
         &self,
         mut is_named: impl FnMut(Digest) -> Result<bool, OpenError>,
@@ -176,16 +191,21 @@ impl Folder {
         };
         for entry in entries {
             let entry = entry.map_err(failed)?;
-            let surplus = match self.kind(&entry.file_name()) {
-                Kind::Content(name) => !is_named(name)?,
-                Kind::Half => true,
-                Kind::Foreign => false,
-            };
-            if surplus {
-                fs::remove_file(entry.path()).map_err(failed)?;
+            match self.kind(&entry.file_name()) {
+                Kind::Content(name) if !is_named(name)? => self.put_aside(&entry),
+                Kind::Half => drop(fs::remove_file(entry.path())),
+                Kind::Content(_) | Kind::Foreign => {}
             }
         }
         Ok(())
+    }
+
+    /// A file that cannot be moved takes room and does no other harm.
+    fn put_aside(&self, entry: &DirEntry) {
+        let aside = self.path.join(ASIDE);
+        if aside.is_dir() || make_private_folder(&aside).is_ok() {
+            drop(fs::rename(entry.path(), aside.join(entry.file_name())));
+        }
     }
 
     fn kind(&self, file: &OsStr) -> Kind {

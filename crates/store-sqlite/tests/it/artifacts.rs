@@ -85,12 +85,14 @@ impl Desk {
     }
 }
 
-/// The files of a folder, by name; none when there is no such folder.
+/// The files of a folder, by name, without those of folders in it; none when there is no such
+/// folder.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
     };
     let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.is_file());
     paths.sort();
     paths
 }
@@ -181,7 +183,7 @@ fn an_uploader_who_leaves_leaves_the_file_with_its_row() {
 }
 
 #[test]
-fn files_that_no_row_names_go_at_the_next_start() {
+fn files_that_no_row_names_are_put_aside_at_the_next_start() {
     let desk = Desk::new();
     desk.upload(b"1, 2").unwrap();
     let (folder, kept) = (desk.folder(), desk.files());
@@ -207,6 +209,23 @@ fn files_that_no_row_names_go_at_the_next_start() {
     left.extend(others.map(|file| folder.join(file)));
     left.sort();
     assert_eq!(files(&folder), left);
+    let aside = folder.join("unnamed");
+    assert_eq!(files(&aside), [aside.join(unnamed)], "the half one is gone");
+}
+
+#[test]
+fn a_database_that_is_put_back_finds_its_files() {
+    let desk = Desk::new();
+    desk.upload(b"1, 2").unwrap();
+    let (key, path) = (desk.key(), desk.path.clone());
+    drop(desk.world);
+    let kept = path.with_extension("kept");
+    fs::rename(&path, &kept).unwrap();
+    drop(SqliteStore::open(&path).unwrap());
+    fs::rename(&kept, &path).unwrap();
+    let store = SqliteStore::open(&path).unwrap();
+    let (_, bytes) = block_on(store.artifact(key)).unwrap().unwrap();
+    assert_eq!(bytes, b"1, 2");
 }
 
 #[test]

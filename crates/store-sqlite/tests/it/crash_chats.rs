@@ -139,6 +139,6 @@ fn check(path: &Path, answered: &BTreeMap<TaskId, Answered>) {
     assert_eq!(
         u32::try_from(left.len()).unwrap(),
         count("artifacts"),
-        "the start removed what no row names"
+        "the start put aside what no row names"
     );
 }
