@@ -441,6 +441,7 @@ impl Tables {
             .iter()
             .filter_map(|command_id| self.runs.get(command_id))
             .filter(|row| row.project_id == project_id && row.desktop_id == desktop_id)
+            .filter(is_open)
             .map(|row| self.shown(row, settled_at(&row.run, now)))
             .collect();
         Ok(Synced {
@@ -484,6 +485,7 @@ impl Tables {
         let mut due: Vec<_> = self
             .runs
             .values()
+            .filter(is_open)
             .map(|row| self.shown(row, row.run.clone()))
             .filter_map(|row| Some((rules::due_at(&row).filter(|due| *due <= now)?, row)))
             .collect();
@@ -500,6 +502,11 @@ impl Tables {
         }
         (moved, more)
     }
+}
+
+/// What is over changes no more, so nobody needs a copy of it.
+fn is_open(row: &&RunRow) -> bool {
+    !row.run.status().is_terminal()
 }
 
 impl Caller {
