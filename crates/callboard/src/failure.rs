@@ -60,6 +60,14 @@ impl Failure {
         Self { told: true, ..self }
     }
 
+    /// The same failure with a hint when no answer came. A refusal is an answer.
+    pub(crate) fn if_lost(self, hint: impl Into<String>) -> Self {
+        match self.exit {
+            Exit::Unreachable => self.hint(hint),
+            Exit::Failed | Exit::Usage => self,
+        }
+    }
+
     /// The same failure with a hint.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self {

@@ -126,7 +126,12 @@ async fn assign(
         text,
         idempotency_key: key.clone(),
     };
-    let ChatAnswer::Assigned { task, replayed } = asked(data, request).await? else {
+    let answer = asked(data, request).await.map_err(|failure| {
+        let hint =
+            format!("it may have been assigned: run the same command with --idempotency-key {key}");
+        failure.if_lost(hint)
+    });
+    let ChatAnswer::Assigned { task, replayed } = answer? else {
         return Err(unexpected());
     };
     let told = json!({"idempotency_key": key, "replayed": replayed, "task": task});

@@ -81,6 +81,8 @@ pub(crate) struct TaskLine {
     pub(crate) expires_at: String,
     /// The label of the chat that has the task, or did it.
     pub(crate) claimed_by: Option<String>,
+    /// The claim that is alive, or that did it.
+    pub(crate) claim_id: Option<String>,
     pub(crate) lease_until: Option<String>,
     pub(crate) finished_at: Option<String>,
     /// Left out of a list, and as long as there is none.
@@ -218,6 +220,7 @@ fn task_line(owned: OwnedTask) -> TaskLine {
         status: status.to_string(),
         shown: status_text(status, host(&owned.candidates)).to_owned(),
         claimed_by: claimed_by.map(|candidate| candidate.label.clone()),
+        claim_id: claim.map(|claim| claim.id.to_string()),
         assigned_at: rfc3339(task.assigned_at),
         expires_at: rfc3339(task.expires_at),
         lease_until: task.lease_until().map(rfc3339),

@@ -12,10 +12,16 @@ use super::{ChatAnswer, ChatRequest, asked, unexpected};
 use crate::failure::Failure;
 use crate::output::Output;
 
+/// Longest name of a saved file, in bytes: file systems take 255, and ` (100)` may be added.
+const NAME_BYTES_MAX: usize = 240;
+/// Where the files of claims go that did not finish the task.
+const OTHER_CLAIMS: &str = "other claims";
 /// How many names are tried for a file whose own is taken.
 const NAMES_MAX: usize = 100;
 
-/// Saves every file of `task` into `folder`; what is there already stays as it is.
+/// Saves every file of `task` into `folder`; what is there already stays as it is. Files of claims
+/// that lapsed go into a folder of their own: they are no part of the answer. A file that cannot be
+/// saved keeps back no other.
 pub(super) async fn artifacts(
     data: &Path,
     task: &TaskLine,
@@ -27,18 +33,45 @@ pub(super) async fn artifacts(
             .hint("choose another folder with --save")
     };
     std::fs::create_dir_all(folder).map_err(failed)?;
+    let mut missed = 0;
     for artifact in &task.artifacts {
+        let of_answer = task
+            .claim_id
+            .as_ref()
+            .is_none_or(|id| *id == artifact.claim_id);
+        let place = if of_answer {
+            folder.to_owned()
+        } else {
+            folder.join(OTHER_CLAIMS)
+        };
         let request = ChatRequest::Artifact {
             task_id: task.task_id.clone(),
             claim_id: artifact.claim_id.clone(),
             artifact_id: artifact.artifact_id.clone(),
         };
-        let ChatAnswer::Artifact { content_base64 } = asked(data, request).await? else {
-            return Err(unexpected());
+        let saved = async {
+            let ChatAnswer::Artifact { content_base64 } = asked(data, request).await? else {
+                return Err(unexpected());
+            };
+            let content = STANDARD.decode(content_base64).map_err(|_| unexpected())?;
+            std::fs::create_dir_all(&place).map_err(failed)?;
+            save(&place, &artifact.name, &content).map_err(failed)
         };
-        let content = STANDARD.decode(content_base64).map_err(|_| unexpected())?;
-        let saved = save(folder, &artifact.name, &content).map_err(failed)?;
-        output.note(format!("saved     {}", saved.display()));
+        match saved.await {
+            Ok(path) => output.note(format!("saved     {}", path.display())),
+            Err(failure) => {
+                missed += 1;
+                output.note(format!("not saved {}: {}", artifact.name, failure.message));
+            }
+        }
+    }
+    if missed > 0 {
+        let all = task.artifacts.len();
+        return Err(
+            Failure::failed(format!("{missed} of {all} files could not be saved")).hint(
+                "the lines above say why; choose another folder with --save, or run it again",
+            ),
+        );
     }
     if task.artifacts.is_empty() {
         output.note("The task has no files.");
@@ -79,8 +112,20 @@ fn harmless(name: &str) -> String {
         if risky { '_' } else { character }
     };
     let kept: String = name.chars().map(plain).collect();
-    let kept = kept.trim_start_matches('.').trim();
-    if kept.is_empty() { "file" } else { kept }.to_owned()
+    let kept = kept.trim_start_matches(['.', '-']).trim();
+    let kept = if kept.is_empty() { "file" } else { kept };
+    let (stem, extension) = match kept.rsplit_once('.') {
+        Some((stem, extension)) if extension.len() < NAME_BYTES_MAX / 2 => (stem, extension),
+        Some(_) | None => (kept, ""),
+    };
+    let mut stem = stem.to_owned();
+    while stem.len() + extension.len() > NAME_BYTES_MAX {
+        stem.pop();
+    }
+    match extension {
+        "" => stem,
+        extension => format!("{stem}.{extension}"),
+    }
 }
 
 #[cfg(test)]
@@ -96,6 +141,11 @@ mod tests {
             ("../../etc/passwd", "_.._etc_passwd"),
             (".bashrc", "bashrc"),
             ("a\u{202e}fdp.exe", "a_fdp.exe"),
+            ("-rf.md", "rf.md"),
+            (
+                &format!("{}.md", "\u{d55c}".repeat(100)),
+                &format!("{}.md", "\u{d55c}".repeat(79)),
+            ),
             ("..", "file"),
         ] {
             let saved = save(folder.path(), name, name.as_bytes()).unwrap();

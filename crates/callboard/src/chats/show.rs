@@ -41,7 +41,18 @@ pub(super) fn task_lines(task: &TaskLine) -> Vec<String> {
     if let Some(at) = &task.finished_at {
         lines.push(format!("finished  {at}"));
     }
-    lines.extend(task.artifacts.iter().map(artifact));
+    for file in &task.artifacts {
+        let is_other = task
+            .claim_id
+            .as_ref()
+            .is_some_and(|id| *id != file.claim_id);
+        let other = if is_other {
+            "  (of an earlier claim)"
+        } else {
+            ""
+        };
+        lines.push(artifact(file) + other);
+    }
     lines.extend([String::new(), task.text.clone()]);
     if let Some(result) = &task.result {
         lines.extend([String::new(), "result".to_owned(), result.clone()]);

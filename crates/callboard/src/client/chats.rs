@@ -12,7 +12,7 @@ use callboard_wire::tools::{
 };
 use serde_json::json;
 
-use super::{Chat, fresh_key, if_lost, projects};
+use super::{Chat, fresh_key, projects};
 use crate::args::{LinkArgs, SubmitArgs, UploadArgs};
 use crate::chats::text_or_input;
 use crate::failure::Failure;
@@ -44,7 +44,7 @@ pub(super) async fn link(chat: &Chat, arguments: LinkArgs, output: &Output) -> R
             .await
             .map_err(|failure| {
                 let again = "it may have been linked: run this again with --idempotency-key";
-                if_lost(failure, &format!("{again} {key}"))
+                failure.if_lost(format!("{again} {key}"))
             })?;
     let link_id = linked.chat_link_id.to_string();
     output.data(&json!({"idempotency_key": key, "link": linked}), || {
@@ -170,10 +170,7 @@ fn ok(replayed: bool, before: &str) -> String {
 }
 
 fn again_is_fine(failure: Failure) -> Failure {
-    if_lost(
-        failure,
-        "run the same command again: it has no second effect",
-    )
+    failure.if_lost("run the same command again: it has no second effect")
 }
 
 /// The file, if it is not larger than the hub takes.

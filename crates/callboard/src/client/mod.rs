@@ -14,7 +14,7 @@ use callboard_wire::tools::{
 use serde_json::{Map, Value, json};
 
 use crate::args::{ClientArgs, ClientCommand};
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::output::{Output, table};
 
 pub(crate) use connection::{CallError, Chat, ConnectionFile};
@@ -190,7 +190,7 @@ async fn start(
         .await
         .map_err(|failure| {
             let again = "it may have been queued: run this again with --idempotency-key";
-            if_lost(failure, &format!("{again} {key}"))
+            failure.if_lost(format!("{again} {key}"))
         })?;
     let command_id = ticket.command_id.to_string();
     if !wait {
@@ -208,7 +208,7 @@ async fn start(
     output.note(format!("ticket     {command_id}"));
     let run = follow(chat, &command_id, output).await.map_err(|failure| {
         let read = "the run does not depend on this: callboard client get";
-        if_lost(failure, &format!("{read} {command_id} --wait"))
+        failure.if_lost(format!("{read} {command_id} --wait"))
     })?;
     if output.is_json() {
         output.value(&json(&run));
@@ -216,14 +216,6 @@ async fn start(
         output.line(result.get());
     }
     finish(&run, true)
-}
-
-/// A hint for an answer that did not come. A refusal is an answer.
-fn if_lost(failure: Failure, hint: &str) -> Failure {
-    match failure.exit {
-        Exit::Unreachable => failure.hint(hint),
-        Exit::Failed | Exit::Usage => failure,
-    }
 }
 
 /// The exit of a command that waited for a run: 0 only for a completed one.
