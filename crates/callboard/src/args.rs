@@ -1,6 +1,7 @@
 //! The command line.
 
 mod chats;
+mod sim;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use callboard_domain::limits::{TASK_EXPIRY_MS, TASK_LEASE_MS_MIN};
 use clap::{Args, Parser, Subcommand};
 
 pub(crate) use chats::{ChatCommand, LinkArgs, SubmitArgs, TaskCommand, UploadArgs};
+pub(crate) use sim::{BandsArgs, FuzzArgs, ReplayArgs, SimCommand, TablesArgs};
 
 /// What a lease may be: as short as is of use, and no longer than a task lives.
 pub(crate) const TASK_LEASE_SECONDS: std::ops::RangeInclusive<u64> =
@@ -61,6 +63,9 @@ pub(crate) enum Command {
     Task(TaskCommand),
     /// Be the agent: list, start, read and cancel runs, and do a chat's tasks, over MCP
     Client(ClientArgs),
+    /// Run hub, desktops and agents on a virtual clock: published tables, random bad days
+    #[command(subcommand)]
+    Sim(SimCommand),
     /// The sandbox process of one Graph run
     #[command(hide = true)]
     GraphChild,

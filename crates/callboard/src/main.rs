@@ -11,6 +11,7 @@ mod hub;
 mod logging;
 mod output;
 mod paths;
+mod sim;
 mod up;
 
 use std::process::ExitCode;
@@ -67,6 +68,9 @@ fn wrong_usage(error: &clap::Error) -> ExitCode {
 }
 
 async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
+    if let Command::Sim(command) = cli.command {
+        return sim::run(command, output);
+    }
     let data = paths::data_dir(cli.data)?;
     match cli.command {
         Command::Up(arguments) => up::run(&data, arguments, output).await,
@@ -80,7 +84,8 @@ async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Chat(command) => chats::chat(&data, command, output).await,
         Command::Task(command) => chats::task(&data, command, output).await,
         Command::Client(arguments) => client::run(&data, arguments, output).await,
-        // Handled before the runtime starts: the child must stay a single-threaded program.
-        Command::GraphChild => Ok(()),
+        // Handled before: these need no data folder, and the child must stay a single-threaded
+        // program.
+        Command::Sim(_) | Command::GraphChild => Ok(()),
     }
 }

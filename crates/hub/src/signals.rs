@@ -96,6 +96,11 @@ impl Signals {
         }
     }
 
+    /// Whether the version of `watch` is no longer the one it was made with.
+    pub fn has_moved(&self, watch: Watch) -> bool {
+        self.watch(watch.topic) != watch
+    }
+
     /// Returns as soon as the version of `watch` is no longer the one it was made with.
     pub async fn changed(&self, watch: Watch) {
         let Some(slot) = self.slot(watch.topic) else {
@@ -134,9 +139,10 @@ mod tests {
         let signals = Signals::new(&Entropy::seeded(1, "signals"));
         let topic = Topic::Run(CommandId::from_bytes([1; 16]));
         let watch = signals.watch(topic);
+        assert!(!signals.has_moved(watch));
         signals.moved(topic);
         signals.changed(watch).await;
-        assert_ne!(signals.watch(topic), watch);
+        assert!(signals.has_moved(watch));
     }
 
     #[test]

@@ -36,6 +36,8 @@ enum Step {
     Lints,
     /// The release binary, which black-box tests and real clients use.
     Release,
+    /// The published tables, and five thousand random bad days, by the release binary.
+    Simulator,
     /// The workspace's tests.
     Tests,
     /// The examples in the documentation.
@@ -114,6 +116,7 @@ fn run_step(place: &mut steps::Place, step: Step, name: &str) -> Vec<Report> {
         Step::Rules => steps::rules(place),
         Step::Lints => steps::lints(place),
         Step::Release => steps::release(place),
+        Step::Simulator => steps::simulator(place),
         Step::Tests => steps::tests(place),
         Step::DocTests => steps::doc_tests(place),
         Step::Clients => return clients::run(place),

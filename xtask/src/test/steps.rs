@@ -77,6 +77,10 @@ pub(super) fn describe(step: Step) -> (&'static str, &'static str) {
             "cargo clippy --workspace --all-targets -- -D warnings",
         ),
         Step::Release => ("release build", "cargo build --release --package callboard"),
+        Step::Simulator => (
+            "simulator",
+            "callboard sim tables, callboard sim fuzz --seeds 5000",
+        ),
         Step::Tests => ("tests", "every test of the workspace"),
         Step::DocTests => ("doc tests", "cargo test --workspace --doc"),
         Step::Clients => (
@@ -130,6 +134,22 @@ pub(super) fn release(place: &mut Place) -> Outcome {
     let outcome = ended(place.cargo(&["build", "--release", "--package", "callboard"]));
     place.binary_is_stale = outcome != Outcome::Passed;
     outcome
+}
+
+/// Every published figure is what it must be, and five thousand histories break no invariant.
+pub(super) fn simulator(place: &Place) -> Outcome {
+    if place.binary_is_stale || !place.binary.is_file() {
+        return Outcome::CouldNotRun("there is no release binary of this tree".to_owned());
+    }
+    let mut ends = [&["tables"][..], &["fuzz", "--seeds", "5000"]]
+        .into_iter()
+        .map(|arguments| {
+            let mut command = Command::new(&place.binary);
+            command.arg("sim").args(arguments);
+            ended(command)
+        });
+    let failed = ends.find(|outcome| *outcome != Outcome::Passed);
+    failed.unwrap_or(Outcome::Passed)
 }
 
 /// Every test of the workspace, by nextest where it is installed. Black-box tests find the binary in `CALLBOARD_BIN`.
