@@ -80,7 +80,22 @@ pub(crate) struct UpArgs {
     #[arg(long = "folder", value_name = "DIR")]
     pub(crate) folders: Vec<PathBuf>,
     #[command(flatten)]
+    pub(crate) lease: LeaseArgs,
+    #[command(flatten)]
     pub(crate) relay: RelayArgs,
+}
+
+/// How long a claim of a chat lasts.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct LeaseArgs {
+    /// How long a claim lasts where another chat could take over [default: 1800]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "CALLBOARD_HUB_TASK_LEASE_SECONDS",
+        value_parser = clap::value_parser!(u64).range(TASK_LEASE_SECONDS)
+    )]
+    pub(crate) task_lease_seconds: Option<u64>,
 }
 
 /// How a desktop comes for its work.
@@ -130,14 +145,8 @@ pub(crate) struct ServeArgs {
     /// Whether listing the tools needs no token [default: true]
     #[arg(long, value_name = "BOOL", env = "CALLBOARD_HUB_PUBLIC_TOOL_LIST")]
     pub(crate) public_tool_list: Option<bool>,
-    /// How long a claim lasts where another chat could take over [default: 1800]
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        env = "CALLBOARD_HUB_TASK_LEASE_SECONDS",
-        value_parser = clap::value_parser!(u64).range(TASK_LEASE_SECONDS)
-    )]
-    pub(crate) task_lease_seconds: Option<u64>,
+    #[command(flatten)]
+    pub(crate) lease: LeaseArgs,
     /// Print the configuration that these sources give, and stop
     #[arg(long)]
     pub(crate) print_config: bool,

@@ -65,6 +65,10 @@ pub(crate) async fn run(data: &Path, arguments: UpArgs, output: &Output) -> Resu
     config.agents(&Clock::system(), &Entropy::system())?;
     let hub_config = HubConfig::of(HubSection {
         listen: Some(listen),
+        task_lease_seconds: arguments
+            .lease
+            .task_lease_seconds
+            .or(config.hub.task_lease_seconds),
         ..config.hub.clone()
     })?;
     paths::make_private_dir(data)?;

@@ -7,6 +7,8 @@ mod show;
 use std::io::Read as _;
 use std::path::Path;
 
+use callboard_domain::limits::TASK_TEXT_UTF16_MAX;
+use callboard_domain::utf16_len;
 use serde_json::json;
 
 use crate::args::{ChatCommand, TaskCommand};
@@ -115,7 +117,7 @@ async fn assign(
     key: Option<String>,
     output: &Output,
 ) -> Result<(), Failure> {
-    let text = text_or_input(text)?;
+    let text = text_or_input(text, TASK_TEXT_UTF16_MAX)?;
     let key = key.unwrap_or_else(fresh_key);
     // Printed before the call: it is what a lost answer needs.
     output.note(format!(
@@ -149,15 +151,33 @@ async fn assign(
     Ok(())
 }
 
-/// The text itself, or for `-` what the standard input holds.
-pub(crate) fn text_or_input(text: String) -> Result<String, Failure> {
-    if text != "-" {
-        return Ok(text);
+/// The text itself, or for `-` what the standard input holds: at most `utf16_max` characters, and
+/// not nothing, which is what the end of a broken pipe leaves.
+pub(crate) fn text_or_input(text: String, utf16_max: usize) -> Result<String, Failure> {
+    let text = if text == "-" { input(utf16_max)? } else { text };
+    if utf16_len(&text) > utf16_max {
+        let message = format!("the text is too long: {utf16_max} characters are the most");
+        return Err(Failure::usage(message));
     }
-    let mut input = String::new();
-    std::io::stdin()
-        .read_to_string(&mut input)
-        .map_err(|error| Failure::usage(format!("cannot read the standard input: {error}")))?;
+    Ok(text)
+}
+
+fn input(utf16_max: usize) -> Result<String, Failure> {
+    // No text that fits has more bytes: three for each UTF-16 unit.
+    let bytes_max = u64::try_from(utf16_max.saturating_mul(3).saturating_add(1));
+    let mut input = Vec::new();
+    let mut stdin = std::io::stdin().take(bytes_max.unwrap_or(u64::MAX));
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::usage(format!("cannot read the standard input: {error}"))
+    };
+    stdin
+        .read_to_end(&mut input)
+        .map_err(|error| failed(&error))?;
+    // What was cut off in the middle of a character is too long anyway.
+    let input = String::from_utf8_lossy(&input).into_owned();
+    if input.trim().is_empty() {
+        return Err(failed(&"it holds nothing"));
+    }
     Ok(input)
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use callboard_domain::limits::ARTIFACT_BYTES_MAX;
+use callboard_domain::limits::{ARTIFACT_BYTES_MAX, TASK_RESULT_UTF16_MAX};
 use callboard_wire::tools::{
     claim_linked_chat_task, link_current_chat, read_linked_chat_tasks, submit_linked_chat_result,
     upload_linked_chat_artifact,
@@ -112,7 +112,7 @@ pub(super) async fn submit(
         "task_id": arguments.task_id,
         "claim_id": arguments.claim_id,
         "status": status,
-        "result": text_or_input(arguments.result)?,
+        "result": text_or_input(arguments.result, TASK_RESULT_UTF16_MAX)?,
     });
     let submitted = chat.ask("submit_linked_chat_result", call).await;
     let submitted: submit_linked_chat_result::Answer = submitted.map_err(again_is_fine)?;

@@ -1,6 +1,7 @@
 //! A connection to an MCP endpoint, as a chat has it.
 
 use std::path::Path;
+use std::time::Duration;
 
 use callboard_wire::tools::{get_graph_run, list_graph_sessions};
 use rmcp::RoleClient;
@@ -18,6 +19,9 @@ use serde_json::{Value, json};
 
 use crate::failure::{Failure, root_cause};
 use crate::paths;
+
+/// How long an answer may take: longer than the hub ever holds a call, which is 40 s.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How a chat connects, as `callboard up` keeps it (mode 0600).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,7 +84,12 @@ impl Chat {
         let lifecycle = ClientLifecycleMode::Discover {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         };
-        let service = Box::pin(().serve_with_lifecycle(transport, lifecycle)).await;
+        let connecting = Box::pin(().serve_with_lifecycle(transport, lifecycle));
+        let service = tokio::time::timeout(PATIENCE, connecting).await;
+        let service = service.map_err(|_| {
+            Failure::cannot_start(format!("{url} accepts connections and does not answer"))
+                .hint("is it the MCP endpoint of a hub? `callboard up` starts one here")
+        })?;
         let service = service.map_err(|error| match error.is_authorization_required() {
             true => Failure::failed(format!("{url} does not know this token")).hint(
                 "`callboard hub token list` shows the connected agents; make a new one there",
@@ -105,7 +114,12 @@ impl Chat {
             request = request.with_arguments(fields);
         }
         // The client's future is large, and it is awaited in many places.
-        let answered = Box::pin(self.service.call_tool(request)).await;
+        let answering = Box::pin(self.service.call_tool(request));
+        let answered = tokio::time::timeout(PATIENCE, answering).await;
+        let answered = answered.map_err(|_| {
+            let seconds = PATIENCE.as_secs();
+            CallError::Lost(format!("it took longer than {seconds} s"))
+        })?;
         let result = answered.map_err(|error| {
             if let ServiceError::McpError(error) = error {
                 CallError::Refused(error.to_string())

@@ -76,7 +76,10 @@ pub(super) async fn run(data: &Path, arguments: ServeArgs, output: &Output) -> R
         listen: arguments.listen.or(file.listen),
         public_url: arguments.public_url.or(file.public_url),
         public_tool_list: arguments.public_tool_list.or(file.public_tool_list),
-        task_lease_seconds: arguments.task_lease_seconds.or(file.task_lease_seconds),
+        task_lease_seconds: arguments
+            .lease
+            .task_lease_seconds
+            .or(file.task_lease_seconds),
     };
     let config = HubConfig::of(section)?;
     config.options()?;

@@ -1,10 +1,11 @@
 //! What people type wrong: one sentence, one exit code, and nothing is changed.
 
 use std::path::Path;
+use std::process::Stdio;
 
 use tokio::process::Command;
 
-use crate::process::{Outcome, callboard, run};
+use crate::process::{Outcome, callboard, run, run_between};
 use crate::rig::{Rig, graph};
 
 /// Exit codes: the thing asked for failed, the command line is wrong, something is not there.
@@ -259,4 +260,27 @@ async fn without_a_running_desktop_its_commands_say_how_to_start_one() {
     check.args(["graph", "check", file]);
     run(check).await.ok();
     assert!(!data.exists(), "none of it makes a folder");
+}
+
+#[tokio::test]
+async fn a_text_from_a_broken_pipe_or_without_end_is_refused_before_anything_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("input");
+    let nothing = "cannot read the standard input: it holds nothing";
+    let too_long = "the text is too long: 8000 characters are the most";
+    for (text, sentence) in [
+        (String::new(), nothing),
+        (" \n".to_owned(), nothing),
+        ("a".repeat(9_000_000), too_long),
+        ("\u{65e5}".repeat(8_001), too_long),
+    ] {
+        std::fs::write(&input, text).unwrap();
+        let data = folder.path().join("data");
+        let mut command = callboard(&data);
+        command.args(["--json", "task", "assign", "somebody", "-"]);
+        let stdin = Stdio::from(std::fs::File::open(&input).unwrap());
+        let outcome = run_between(stdin, Stdio::piped(), command).await;
+        outcome.fails(USAGE, sentence);
+        assert!(!data.join("hub").exists(), "nothing was made");
+    }
 }

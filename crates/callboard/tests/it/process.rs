@@ -66,8 +66,13 @@ pub(crate) async fn run(command: Command) -> Outcome {
 }
 
 /// The same with another stdout.
-pub(crate) async fn run_into(stdout: Stdio, mut command: Command) -> Outcome {
-    command.stdin(Stdio::null()).stdout(stdout);
+pub(crate) async fn run_into(stdout: Stdio, command: Command) -> Outcome {
+    run_between(Stdio::null(), stdout, command).await
+}
+
+/// The same with both ends.
+pub(crate) async fn run_between(stdin: Stdio, stdout: Stdio, mut command: Command) -> Outcome {
+    command.stdin(stdin).stdout(stdout);
     let shown = format!("{command:?}");
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
     let ended = within(&shown, child.wait_with_output()).await.unwrap();
