@@ -113,7 +113,7 @@ impl Witness {
         for row in rows {
             match row {
                 Seen::Run(run) => self.run_row(run),
-                Seen::Task(task) => self.task_row(task),
+                Seen::Task(task) => self.task_row(wall, task),
             }
         }
     }
@@ -148,7 +148,7 @@ impl Witness {
         }
     }
 
-    fn task_row(&mut self, row: &TaskSeen) {
+    fn task_row(&mut self, wall: Timestamp, row: &TaskSeen) {
         let facts = self.tasks.entry(row.task_id).or_default();
         let before = facts.row.replace(*row);
         let is_over = row.status.ended().is_some();
@@ -158,7 +158,10 @@ impl Witness {
         let Some(before) = before else {
             return;
         };
-        if before.status.ended().is_some() {
+        // What only a read has shown is undone when the clock is set back before it was stored.
+        let is_undone =
+            before.status == TaskStatus::Over(Ended::Expired) && wall < before.expires_at;
+        if before.status.ended().is_some() && !is_undone {
             let same =
                 (before.status, before.claim, before.result) == (row.status, row.claim, row.result);
             if !same {

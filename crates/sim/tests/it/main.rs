@@ -85,3 +85,14 @@ fn the_committed_bands_hold_every_published_figure() {
         assert!(PUBLISHED.iter().any(|figure| figure.key == key), "{key}");
     }
 }
+
+/// Seeds that once broke an invariant.
+const KEPT: [u64; 2] = [18_102, 96_661];
+
+#[test]
+fn seeds_that_once_failed_hold() {
+    for seed in KEPT {
+        let outcome = play(&Plan::of(seed), StoreKind::Memory, None, false);
+        assert_eq!(outcome.violation, None, "{seed}");
+    }
+}
