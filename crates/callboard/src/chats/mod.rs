@@ -173,8 +173,13 @@ fn input(utf16_max: usize) -> Result<String, Failure> {
     stdin
         .read_to_end(&mut input)
         .map_err(|error| failed(&error))?;
-    // What was cut off in the middle of a character is too long anyway.
-    let input = String::from_utf8_lossy(&input).into_owned();
+    let is_cut = input.len() > utf16_max.saturating_mul(3);
+    let input = match String::from_utf8(input) {
+        Ok(input) => input,
+        // Too long anyway: it says so whatever became of its last character.
+        Err(cut) if is_cut => String::from_utf8_lossy(cut.as_bytes()).into_owned(),
+        Err(_) => return Err(failed(&"it is not UTF-8")),
+    };
     if input.trim().is_empty() {
         return Err(failed(&"it holds nothing"));
     }

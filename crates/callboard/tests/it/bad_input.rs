@@ -269,10 +269,14 @@ async fn a_text_from_a_broken_pipe_or_without_end_is_refused_before_anything_is_
     let nothing = "cannot read the standard input: it holds nothing";
     let too_long = "the text is too long: 8000 characters are the most";
     for (text, sentence) in [
-        (String::new(), nothing),
-        (" \n".to_owned(), nothing),
-        ("a".repeat(9_000_000), too_long),
-        ("\u{65e5}".repeat(8_001), too_long),
+        (Vec::new(), nothing),
+        (b" \n".to_vec(), nothing),
+        (b"a".repeat(9_000_000), too_long),
+        ("\u{65e5}".repeat(8_001).into_bytes(), too_long),
+        (
+            vec![b'a', 0xff],
+            "cannot read the standard input: it is not UTF-8",
+        ),
     ] {
         std::fs::write(&input, text).unwrap();
         let data = folder.path().join("data");
