@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use callboard_domain::graph_run::{Completion, Status};
 use callboard_domain::{CommandId, ExecutionId, FinalStatus, ProjectId, Report};
 use callboard_hub::HubError;
-use callboard_relay::{Call, Failure};
+use callboard_relay::Call;
 use callboard_store::Store;
 use callboard_wire::relay::{CompleteRequest, StartRequest};
 
@@ -279,10 +279,8 @@ impl People {
             let known = world.probe_as_desktop(desktop, &foreign(command_id), None);
             let nothing = world.probe_as_desktop(desktop, &foreign(unknown), None);
             if let (Some(Err(known)), Some(Err(nothing))) = (known, nothing) {
-                let is_own_refusal = matches!(&known, Failure::Refused(refusal)
-                    if *refusal != callboard_domain::Refusal::RunNotFound);
-                // A desktop whose rows a crash took may meet its own command here.
-                if known != nothing && !is_own_refusal {
+                // A desktop writes its row before it asks for a start, and no crash takes it.
+                if known != nothing {
                     let what = "a desktop can tell a foreign command from an unknown one";
                     world.witness.fail('e', what);
                 }

@@ -139,6 +139,24 @@ macro_rules! through {
     )*};
 }
 
+/// Reads of tasks: what time caused in them is not stored.
+macro_rules! settled_reads {
+    ($($name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {$(
+        async fn $name(&self, $($argument: $kind),*) -> Result<$answer, StoreError> {
+            self.before()?;
+            let answer = self.store.$name($($argument),*).await;
+            let noted = self.shared().seen.len();
+            let answer = self.after(answer);
+            for seen in self.shared().seen.iter_mut().skip(noted) {
+                if let Seen::Task(task) = seen {
+                    task.is_stored = false;
+                }
+            }
+            answer
+        }
+    )*};
+}
+
 impl<S: Store> Store for Port<S> {
     through! {
         ensure_owner(fresh_id: OwnerId, now: Timestamp) -> OwnerId;
@@ -170,16 +188,19 @@ impl<S: Store> Store for Port<S> {
             owner_id: OwnerId, link_id: ChatLinkId, now: Timestamp
         ) -> Option<Vec<TaskRow>>;
         assign_task(request: AssignTask) -> AssignedTask;
-        tasks(owner_id: OwnerId, limit: usize, now: Timestamp) -> Vec<OwnedTask>;
-        task(owner_id: OwnerId, task_id: TaskId, now: Timestamp) -> Option<OwnedTask>;
         cancel_task(owner_id: OwnerId, task_id: TaskId, now: Timestamp) -> TaskRow;
-        inbox(key: LinkKey, now: Timestamp) -> Option<Vec<TaskRow>>;
         upload_artifact(
             key: LinkKey, task_id: TaskId, new: NewArtifact, now: Timestamp
         ) -> (Artifact, bool);
         artifact(key: ArtifactKey) -> Option<(Artifact, Vec<u8>)>;
         note_seen(seen: Vec<(DesktopId, Timestamp)>) -> ();
         ready() -> ();
+    }
+
+    settled_reads! {
+        tasks(owner_id: OwnerId, limit: usize, now: Timestamp) -> Vec<OwnedTask>;
+        task(owner_id: OwnerId, task_id: TaskId, now: Timestamp) -> Option<OwnedTask>;
+        inbox(key: LinkKey, now: Timestamp) -> Option<Vec<TaskRow>>;
     }
 
     async fn run(&self, key: RunKey, now: Timestamp) -> Result<Option<RunRow>, StoreError> {

@@ -39,7 +39,8 @@ pub(crate) struct TaskSeen {
     pub(crate) lease_until: Option<Timestamp>,
     pub(crate) result: Option<Digest>,
     pub(crate) expires_at: Timestamp,
-    pub(crate) updated_at: Timestamp,
+    /// It came with a write; what a read shows may be settled in memory only.
+    pub(crate) is_stored: bool,
 }
 
 /// An answer of the store.
@@ -78,7 +79,7 @@ impl Answer for TaskRow {
             lease_until: task.lease_until(),
             result: task.outcome().map(|outcome| outcome.digest),
             expires_at: task.expires_at,
-            updated_at: task.updated_at,
+            is_stored: true,
         }));
     }
 }
@@ -111,6 +112,10 @@ impl Answer for QueuedRun {
 impl Answer for AssignedTask {
     fn note(&self, seen: &mut Vec<Seen>) {
         self.row.note(seen);
+        // A replay finds the task as a read does.
+        if let Some(Seen::Task(task)) = seen.last_mut() {
+            task.is_stored = !self.replayed;
+        }
     }
 }
 

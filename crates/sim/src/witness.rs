@@ -150,7 +150,14 @@ impl Witness {
 
     fn task_row(&mut self, wall: Timestamp, row: &TaskSeen) {
         let facts = self.tasks.entry(row.task_id).or_default();
-        let before = facts.row.replace(*row);
+        let before = facts.row;
+        // What was stored once stays so, however often it is read.
+        let was_stored =
+            before.is_some_and(|before| before.is_stored && before.status == row.status);
+        facts.row = Some(TaskSeen {
+            is_stored: row.is_stored || was_stored,
+            ..*row
+        });
         let is_over = row.status.ended().is_some();
         if row.status == TaskStatus::Over(Ended::Expired) && self.latest < row.expires_at {
             self.fail('j', "a task expired before its time");
@@ -159,8 +166,9 @@ impl Witness {
             return;
         };
         // What only a read has shown is undone when the clock is set back before it was stored.
-        let is_undone =
-            before.status == TaskStatus::Over(Ended::Expired) && wall < before.expires_at;
+        let is_undone = before.status == TaskStatus::Over(Ended::Expired)
+            && !before.is_stored
+            && wall < before.expires_at;
         if before.status.ended().is_some() && !is_undone {
             let same =
                 (before.status, before.claim, before.result) == (row.status, row.claim, row.result);
