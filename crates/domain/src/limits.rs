@@ -59,6 +59,8 @@ pub const TASKS_LISTED_MAX: usize = 500;
 pub const ARTIFACT_BYTES_MAX: usize = 5 * 1024 * 1024;
 /// Most artifacts that one claim may upload.
 pub const ARTIFACTS_PER_CLAIM_MAX: usize = 20;
+/// Most artifacts of one task, over all its claims: a claim that lapses leaves its own behind.
+pub const ARTIFACTS_PER_TASK_MAX: usize = 100;
 /// Longest name of an artifact, in UTF-16 units.
 pub const ARTIFACT_NAME_UTF16_MAX: usize = 200;
 /// Longest `artifact_id`, in code points.
@@ -108,6 +110,17 @@ pub const SHUTDOWN_GRACE_MS: u64 = 30 * SECOND_MS;
 
 /// Largest request body of the hub, in bytes (hub §2: an artifact of 5 MB in base64).
 pub const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Largest body of a relay call, in bytes: a result of [`RESULT_UTF16_MAX`] however it is escaped, or
+/// the sessions of a project.
+pub const RELAY_BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Largest MCP message of a caller without a token, in bytes: it can only begin, or ask what there
+/// is.
+pub const OPEN_BODY_BYTES_MAX: usize = 64 * 1024;
+/// A request that is longer than this, in bytes, takes one of the [`LARGE_BODIES_MAX`] places. No
+/// call needs more but an upload.
+pub const LARGE_BODY_BYTES: usize = 1024 * 1024;
+/// Most large requests that the hub handles at once: each is in memory up to three times.
+pub const LARGE_BODIES_MAX: usize = 4;
 /// Largest Graph script, in bytes.
 pub const SCRIPT_BYTES_MAX: usize = 512 * 1024;
 
@@ -149,8 +162,12 @@ const _: () = {
         "text that fits must not fail on its bytes"
     );
     assert!(
-        RESULT_UTF16_MAX * 6 < BODY_BYTES_MAX,
+        RESULT_UTF16_MAX * 6 < RELAY_BODY_BYTES_MAX,
         "nor a result, however it is escaped"
+    );
+    assert!(
+        ARGUMENTS_UTF16_MAX * 6 < LARGE_BODY_BYTES,
+        "what is no upload waits for none"
     );
     assert!(
         TASK_LEASE_MS_DEFAULT < TASK_EXPIRY_MS,
@@ -162,6 +179,7 @@ const _: () = {
         "an artifact in base64 fits into a request"
     );
     assert!(INBOX_WAITING_MAX < OPEN_TASKS_PER_CHAT_MAX);
+    assert!(ARTIFACTS_PER_CLAIM_MAX < ARTIFACTS_PER_TASK_MAX);
 };
 
 #[cfg(test)]

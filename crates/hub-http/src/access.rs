@@ -15,19 +15,39 @@ pub(crate) async fn caller<S: Store>(
     headers: &HeaderMap,
     needed: Option<Scope>,
 ) -> Result<Connection, Box<Response>> {
-    let Some(token) = bearer(headers) else {
-        let bare = !headers.contains_key(header::AUTHORIZATION);
-        return Err(unauthorized(if bare { BEARER } else { INVALID_TOKEN }));
-    };
-    let connection = match shared.hub.authenticate_connection(token).await {
-        Ok(Some(connection)) => connection,
-        Ok(None) => return Err(unauthorized(INVALID_TOKEN)),
-        Err(error) => return Err(Box::new(reply::problem(error.into()))),
-    };
+    let connection = identify(shared, headers).await?;
+    let connection = connection.ok_or_else(no_token)?;
+    require(&connection, needed)?;
+    Ok(connection)
+}
+
+/// The connection of a request's bearer token; `None` when the request has no token.
+pub(crate) async fn identify<S: Store>(
+    shared: &Shared<S>,
+    headers: &HeaderMap,
+) -> Result<Option<Connection>, Box<Response>> {
+    if !headers.contains_key(header::AUTHORIZATION) {
+        return Ok(None);
+    }
+    let token = bearer(headers).ok_or_else(|| unauthorized(INVALID_TOKEN))?;
+    match shared.hub.authenticate_connection(token).await {
+        Ok(Some(connection)) => Ok(Some(connection)),
+        Ok(None) => Err(unauthorized(INVALID_TOKEN)),
+        Err(error) => Err(Box::new(reply::problem(error.into()))),
+    }
+}
+
+/// Refuses a connection that lacks the scope `needed`.
+pub(crate) fn require(connection: &Connection, needed: Option<Scope>) -> Result<(), Box<Response>> {
     match needed.filter(|scope| !connection.scopes.contains(*scope)) {
-        None => Ok(connection),
+        None => Ok(()),
         Some(scope) => Err(insufficient_scope(scope)),
     }
+}
+
+/// The response to a request that needs a token and has none.
+pub(crate) fn no_token() -> Box<Response> {
+    unauthorized(BEARER)
 }
 
 const BEARER: &str = "Bearer";

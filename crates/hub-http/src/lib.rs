@@ -15,6 +15,7 @@ mod serve;
 use std::sync::Arc;
 
 use callboard_hub::Hub;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 pub use options::{HttpOptions, OptionsError};
@@ -27,6 +28,8 @@ struct Shared<S> {
     options: HttpOptions,
     /// Cancelled when the hub stops, so that held calls answer at once.
     shutdown: CancellationToken,
+    /// A place for each large request that may be in memory.
+    large_bodies: Semaphore,
 }
 
 type SharedHub<S> = Arc<Shared<S>>;

@@ -8,11 +8,12 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::{get, post};
-use callboard_domain::limits::{BODY_BYTES_MAX, SHUTDOWN_DRAIN_MS};
+use callboard_domain::limits::{LARGE_BODIES_MAX, RELAY_BODY_BYTES_MAX, SHUTDOWN_DRAIN_MS};
 use callboard_hub::Hub;
 use callboard_store::Store;
 use callboard_wire::Problem;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::{HttpOptions, Shared, artifacts, guard, mcp, probes, relay, reply};
@@ -30,6 +31,7 @@ pub fn router<S: Store>(
         hub,
         options,
         shutdown,
+        large_bodies: Semaphore::new(LARGE_BODIES_MAX),
     });
     let relay = Router::new()
         .route("/sync", post(relay::sync::<S>))
@@ -55,7 +57,7 @@ pub fn router<S: Store>(
         .route_service(PUBLISHED_MCP_PATH, endpoint)
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(DefaultBodyLimit::max(RELAY_BODY_BYTES_MAX))
         .layer(from_fn_with_state(shared, guard::own_host_only::<S>))
 }
 

@@ -3,18 +3,22 @@
 use std::future::Future;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
-use callboard_domain::limits::{BODY_BYTES_MAX, REQUEST_READ_MS_MAX};
+use callboard_domain::limits::{
+    BODY_BYTES_MAX, LARGE_BODY_BYTES, OPEN_BODY_BYTES_MAX, REQUEST_READ_MS_MAX,
+};
 use callboard_store::{Connection, Store};
+use callboard_wire::Problem;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde_json::{Value, json};
+use tokio::sync::SemaphorePermit;
 
 use super::envelope::{Envelope, rpc_error};
 use super::tools;
-use crate::access::caller;
-use crate::{Shared, SharedHub};
+use crate::access::{identify, no_token, require};
+use crate::{Shared, SharedHub, reply};
 
 /// Answers one HTTP request to the endpoint; `rmcp` answers the MCP message in it.
 pub(super) async fn handle<S: Store, Answering: Future<Output = Response>>(
@@ -38,38 +42,69 @@ pub(super) async fn handle<S: Store, Answering: Future<Output = Response>>(
     if let Err(refused) = negotiate(&mut parts.headers) {
         return *refused;
     }
-    let reading = axum::body::to_bytes(body, BODY_BYTES_MAX);
-    let body = match tokio::time::timeout(Duration::from_millis(REQUEST_READ_MS_MAX), reading).await
-    {
-        Ok(Ok(body)) => body,
-        Ok(Err(_)) => {
-            let message = "The request is larger than 8 MiB, or was cut off.";
-            return rpc_error(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                -32_600,
-                message,
-                &Value::Null,
-            );
-        }
-        Err(_) => {
-            let message = "The request did not arrive within 30 s.";
-            return rpc_error(StatusCode::REQUEST_TIMEOUT, -32_600, message, &Value::Null);
-        }
+    // Before the body: what a stranger sends takes no room.
+    let connection = match identify(shared, &parts.headers).await {
+        Ok(connection) => connection,
+        Err(refused) => return *refused,
+    };
+    let (body, _place) = match read(shared, body, connection.is_some()).await {
+        Ok(read) => read,
+        Err(refused) => return *refused,
     };
     let envelope = match Envelope::read(&body) {
         Ok(envelope) => envelope,
         Err(malformed) => return malformed.into_response(),
     };
-    match authorize(shared, &parts.headers, &envelope).await {
-        Ok(Some(connection)) => {
-            parts.extensions.insert(connection);
-        }
-        Ok(None) => {}
-        Err(refused) => return *refused,
+    if let Err(refused) = authorize(shared, connection.as_ref(), &envelope) {
+        return *refused;
+    }
+    if let Some(connection) = connection {
+        parts.extensions.insert(connection);
     }
     let response = rmcp(Request::from_parts(parts, Body::from(body))).await;
     complete(&envelope, response).await
 }
+
+/// Reads a request's body: of a stranger only a short one, and of the others a large one as soon as
+/// there is a place for it, which is kept until the request is answered.
+async fn read<S>(
+    shared: &Shared<S>,
+    body: Body,
+    known: bool,
+) -> Result<(Bytes, Option<SemaphorePermit<'_>>), Box<Response>> {
+    let refused = |status, message| Box::new(rpc_error(status, -32_600, message, &Value::Null));
+    let patience = Duration::from_millis(REQUEST_READ_MS_MAX);
+    let mut place = None;
+    if known
+        && body
+            .size_hint()
+            .upper()
+            .is_none_or(|upper| upper > LARGE_BODY_BYTES as u64)
+    {
+        let free = tokio::time::timeout(patience, shared.large_bodies.acquire()).await;
+        let busy = |_| Box::new(reply::problem(Problem::new(503, "busy", BUSY)));
+        // The semaphore is never closed.
+        place = free.map_err(busy)?.ok();
+    }
+    let bytes_max = if known {
+        BODY_BYTES_MAX
+    } else {
+        OPEN_BODY_BYTES_MAX
+    };
+    let reading = axum::body::to_bytes(body, bytes_max);
+    match tokio::time::timeout(patience, reading).await {
+        Ok(Ok(read)) if read.len() > LARGE_BODY_BYTES => Ok((read, place)),
+        Ok(Ok(read)) => Ok((read, None)),
+        Ok(Err(_)) if known => Err(refused(StatusCode::PAYLOAD_TOO_LARGE, TOO_LARGE)),
+        // What needs no token is short.
+        Ok(Err(_)) => Err(no_token()),
+        Err(_) => Err(refused(StatusCode::REQUEST_TIMEOUT, TOO_SLOW)),
+    }
+}
+
+const TOO_LARGE: &str = "The request is larger than 8 MiB, or was cut off.";
+const TOO_SLOW: &str = "The request did not arrive within 30 s.";
+const BUSY: &str = "The hub is busy with other large requests. Try again in a few seconds.";
 
 /// Serves every client that takes JSON or an event stream, however it says so; rmcp insists on
 /// both names.
@@ -114,19 +149,17 @@ fn negotiate(headers: &mut HeaderMap) -> Result<(), Box<Response>> {
     Ok(())
 }
 
-/// Finds out who calls, and whether he may call this. `None` is a caller without a token whose
-/// request needs none.
-async fn authorize<S: Store>(
+/// Whether a caller may ask this. `None` is one without a token.
+fn authorize<S: Store>(
     shared: &Shared<S>,
-    headers: &HeaderMap,
+    connection: Option<&Connection>,
     envelope: &Envelope,
-) -> Result<Option<Connection>, Box<Response>> {
-    let bare = !headers.contains_key(header::AUTHORIZATION);
-    if bare && is_open(envelope, shared.options.public_tool_list()) {
-        return Ok(None);
+) -> Result<(), Box<Response>> {
+    match connection {
+        Some(connection) => require(connection, envelope.tool().and_then(tools::scope_of::<S>)),
+        None if is_open(envelope, shared.options.public_tool_list()) => Ok(()),
+        None => Err(no_token()),
     }
-    let needed = envelope.tool().and_then(tools::scope_of::<S>);
-    caller(shared, headers, needed).await.map(Some)
 }
 
 /// What a caller without a token may ask: how to begin, and what there is.

@@ -15,6 +15,7 @@ mod chat_world;
 mod chats;
 mod error_table;
 mod guards;
+mod large_bodies;
 mod protocol;
 mod relay_api;
 mod tools;
