@@ -29,6 +29,6 @@ pub use report::{FinalStatus, Report, bound_error, bound_report};
 pub use scope::{ParseScopeError, Scope, Scopes};
 pub use sharing::{Consent, Grant};
 pub use text::{
-    TextBound, TextUnit, cut_utf16, ends_line, is_deceptive, mend_surrogates, utf16_len,
+    TextBound, TextUnit, cut_utf16, ends_line, is_blank, is_deceptive, mend_surrogates, utf16_len,
 };
 pub use time::Timestamp;

@@ -62,7 +62,7 @@ pub enum Refusal {
     SubmitStale,
     /// The artifact id holds other content.
     ArtifactDiffers,
-    /// The claim has as many artifacts as it may.
+    /// The claim, or the task, has as many artifacts as it may.
     TooManyArtifacts,
     /// Not the caller's artifact, never existed, or no longer accessible.
     ArtifactNotFound,
@@ -219,7 +219,9 @@ impl Refusal {
             Self::ArtifactDiffers => {
                 "rejected: this artifact_id holds other content, use a new artifact_id"
             }
-            Self::TooManyArtifacts => "rejected: a claim takes at most 20 artifacts",
+            Self::TooManyArtifacts => {
+                "rejected: a claim takes at most 20 artifacts, a task at most 100"
+            }
             Self::ArtifactNotFound => "Artifact not found or access removed",
         }
     }
@@ -278,6 +280,7 @@ mod tests {
         for (refusal, number) in [
             (Refusal::TooManySessions, limits::SESSIONS_PER_PROJECT_MAX),
             (Refusal::TooManyArtifacts, limits::ARTIFACTS_PER_CLAIM_MAX),
+            (Refusal::TooManyArtifacts, limits::ARTIFACTS_PER_TASK_MAX),
         ] {
             assert!(refusal.public_text().contains(&number.to_string()));
         }

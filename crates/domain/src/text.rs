@@ -45,6 +45,35 @@ pub fn is_deceptive(character: char) -> bool {
     ends_line(character) || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Whether people see nothing of `text`: white space, and characters that have no shape.
+pub fn is_blank(text: &str) -> bool {
+    let shapeless = |character| {
+        matches!(
+            character,
+            '\u{ad}'
+                | '\u{34f}'
+                | '\u{61c}'
+                | '\u{115f}'
+                | '\u{1160}'
+                | '\u{17b4}'
+                | '\u{17b5}'
+                | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{202a}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{2800}'
+                | '\u{3164}'
+                | '\u{fe00}'..='\u{fe0f}'
+                | '\u{feff}'
+                | '\u{ffa0}'
+                | '\u{e0000}'..='\u{e0fff}'
+        )
+    };
+    text.chars().all(|character| {
+        character.is_whitespace() || character.is_control() || shapeless(character)
+    })
+}
+
 /// Length of `text` in UTF-16 code units.
 pub fn utf16_len(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()
@@ -145,6 +174,29 @@ mod tests {
         };
         assert!(one(TextUnit::CodePoint).admits(emoji));
         assert!(!one(TextUnit::Utf16).admits(emoji));
+    }
+
+    #[test]
+    fn text_without_a_shape_is_blank_and_joined_emoji_are_not() {
+        for blank in [
+            "",
+            " \t\n",
+            "\u{200b}",
+            "\u{feff} \u{2060}",
+            "\u{3164}",
+            "\u{2800}\u{e0020}",
+        ] {
+            assert!(is_blank(blank), "{blank:?}");
+        }
+        for seen in [
+            "a",
+            "\u{200b}a",
+            "\u{1F469}\u{200d}\u{1F4BB}",
+            "\u{d55c}",
+            ".",
+        ] {
+            assert!(!is_blank(seen), "{seen:?}");
+        }
     }
 
     #[test]

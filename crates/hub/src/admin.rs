@@ -2,7 +2,8 @@
 
 use callboard_domain::limits::NAME_UTF16_MAX;
 use callboard_domain::{
-    ConnectionId, DesktopId, OwnerId, ProjectId, Refusal, Scopes, Timestamp, ends_line, utf16_len,
+    ConnectionId, DesktopId, OwnerId, ProjectId, Refusal, Scopes, Timestamp, ends_line, is_blank,
+    utf16_len,
 };
 use callboard_store::{
     Connection, Desktop, NewConnection, NewDesktop, NewProject, Project, Revoked, Store,
@@ -205,7 +206,7 @@ fn checked_name(name: &str) -> Result<String, HubError> {
 /// or controls a terminal.
 pub(crate) fn one_line(what: &str, text: &str, utf16_max: usize) -> Result<String, HubError> {
     let text = text.trim();
-    if text.is_empty() || utf16_len(text) > utf16_max || text.contains(ends_line) {
+    if is_blank(text) || utf16_len(text) > utf16_max || text.contains(ends_line) {
         return Err(HubError::Invalid(format!(
             "{what} has 1 to {utf16_max} characters and no line breaks or other control \
              characters."

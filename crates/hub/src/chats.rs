@@ -4,7 +4,9 @@ use callboard_domain::limits::{
     CHAT_LABEL_UTF16_MAX, CHAT_REFERENCE_UTF16_MAX, HOST_HINT_UTF16_MAX,
 };
 use callboard_domain::linked_task::Verdict;
-use callboard_domain::{ChatLinkId, ClaimId, Digest, ProjectId, Refusal, TaskId, cut_utf16};
+use callboard_domain::{
+    ChatLinkId, ClaimId, Digest, ProjectId, Refusal, TaskId, cut_utf16, is_blank,
+};
 use callboard_store::{ChatLink, Connection, LinkKey, NewChatLink, Store, TaskRow};
 use callboard_wire::tools::{
     claim_linked_chat_task, link_current_chat, read_linked_chat_tasks, submit_linked_chat_result,
@@ -137,7 +139,7 @@ impl<S: Store> Hub<S> {
     /// # Errors
     /// [`Refusal::SubmitMissing`], for malformed ids too; [`Refusal::SubmitOver`],
     /// [`Refusal::SubmitLapsed`], [`Refusal::SubmitStale`]; [`HubError::Invalid`] for another status
-    /// than `completed` and `failed`.
+    /// than `completed` and `failed`, and for a result that says nothing.
     pub async fn submit_linked_chat_result(
         &self,
         caller: &Connection,
@@ -152,6 +154,9 @@ impl<S: Store> Hub<S> {
             let words = Verdict::WORDS.join(", ");
             HubError::Invalid(format!("`status` must be one of {words}."))
         })?;
+        if is_blank(result) {
+            return Err(HubError::Invalid(BLANK_RESULT.to_owned()));
+        }
         let (task_id, claim_id) = (read_task_id(task_id), read_claim_id(claim_id));
         let result = result.to_owned();
         let submitted = self
@@ -164,6 +169,10 @@ impl<S: Store> Hub<S> {
         Ok(submit_linked_chat_result::Answer { ok: true, replayed })
     }
 }
+
+/// What the owner could not read.
+const BLANK_RESULT: &str =
+    "`result` must say how the task went: it holds nothing, or only white space.";
 
 fn shown(row: TaskRow) -> read_linked_chat_tasks::Task {
     let status = row.task.status();

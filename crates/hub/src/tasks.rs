@@ -1,7 +1,7 @@
 //! What the owner does with linked chats: assign, list, cancel, revoke.
 
 use callboard_domain::limits::{TASK_CANDIDATES_MAX, TASK_TEXT_UTF16_MAX, TASKS_LISTED_MAX};
-use callboard_domain::{ChatLinkId, Digest, Refusal, TaskId, utf16_len};
+use callboard_domain::{ChatLinkId, Digest, Refusal, TaskId, is_blank, utf16_len};
 use callboard_store::{AssignTask, AssignedTask, ChatRow, OwnedTask, Store, TaskRow};
 use callboard_wire::tools::IDEMPOTENCY_KEY_BOUND;
 
@@ -19,7 +19,7 @@ impl<S: Store> Hub<S> {
 
     /// Takes a linked chat off everything: its tools answer as for an unknown link, its claims go
     /// back to the other candidates, and tasks without one are cancelled. Gives the tasks that
-    /// changed.
+    /// changed: none when the chat was revoked before.
     ///
     /// # Errors
     /// [`Refusal::ChatLinkNotFound`], for a malformed id too.
@@ -58,9 +58,10 @@ impl<S: Store> Hub<S> {
                 "A task names 1 to {TASK_CANDIDATES_MAX} linked chats."
             )));
         }
-        if text.trim().is_empty() || utf16_len(text) > TASK_TEXT_UTF16_MAX {
+        if is_blank(text) || utf16_len(text) > TASK_TEXT_UTF16_MAX {
             return Err(HubError::Invalid(format!(
-                "The text of a task has 1 to {TASK_TEXT_UTF16_MAX} characters."
+                "The text of a task has 1 to {TASK_TEXT_UTF16_MAX} characters, not only \
+                 white space."
             )));
         }
         if !IDEMPOTENCY_KEY_BOUND.admits(idempotency_key) {
@@ -107,6 +108,16 @@ impl<S: Store> Hub<S> {
             .task(owner_id, read_task_id(task_id), now)
             .await?;
         Ok(found.ok_or(Refusal::TaskNotFound)?)
+    }
+
+    /// The task that was assigned under an idempotency key.
+    ///
+    /// # Errors
+    /// [`HubError::Unavailable`].
+    pub async fn task_by_key(&self, idempotency_key: &str) -> Result<Option<OwnedTask>, HubError> {
+        let (owner_id, now) = (self.owner().await?, self.clock.now());
+        let key = idempotency_key.to_owned();
+        Ok(self.store.task_by_key(owner_id, key, now).await?)
     }
 
     /// Takes a task back; idempotent. The row says whether it is cancelled now, or was over before.

@@ -200,6 +200,7 @@ impl<S: Store> Store for Port<S> {
     settled_reads! {
         tasks(owner_id: OwnerId, limit: usize, now: Timestamp) -> Vec<OwnedTask>;
         task(owner_id: OwnerId, task_id: TaskId, now: Timestamp) -> Option<OwnedTask>;
+        task_by_key(owner_id: OwnerId, idempotency_key: String, now: Timestamp) -> Option<OwnedTask>;
         inbox(key: LinkKey, now: Timestamp) -> Option<Vec<TaskRow>>;
     }
 

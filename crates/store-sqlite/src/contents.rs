@@ -76,16 +76,13 @@ impl Contents {
         }
     }
 
-    /// Whether there is a file of the right length for `artifact`.
+    /// Whether the bytes of `artifact` are there and undamaged.
     pub(crate) fn holds(&self, artifact: &Artifact) -> io::Result<bool> {
-        let name = file_name(artifact);
-        match self {
-            Self::Folder(folder) => match fs::metadata(folder.found(name)) {
-                Ok(metadata) => Ok(metadata.len() == artifact.size_bytes),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-                Err(error) => Err(error),
-            },
-            Self::Memory(map) => Ok(lock(map).contains_key(&name)),
+        match self.get(artifact) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) if error.get_ref().is_some_and(|source| source.is::<Damaged>()) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 

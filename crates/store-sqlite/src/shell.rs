@@ -1,5 +1,6 @@
 //! [`SqliteStore`] and the two shells around the synchronous core: everything inline, or a file with its threads.
 
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -146,7 +147,8 @@ impl Shell {
     }
 
     /// Stores the bytes, then the row. What is refused or was there before writes no file, unless
-    /// the file of the stored row is gone: whoever hears that it is stored may throw his own away.
+    /// the file of the stored row is gone or damaged: whoever hears that it is stored may throw his
+    /// own away.
     pub(crate) async fn upload(
         &self,
         key: LinkKey,
@@ -155,13 +157,13 @@ impl Shell {
         now: Timestamp,
     ) -> Result<(Artifact, bool), StoreError> {
         let stored = self.read_all(|sqlite| artifacts::answered(sqlite, key, &artifact, now))?;
-        let (contents, file) = (Arc::clone(&self.contents), file_name(&artifact));
         if let Some(stored) = stored {
-            let holds = contents.holds(&stored);
-            if holds.map_err(StoreError::unavailable)? {
+            let holds = |contents: &Contents| Ok((contents.holds(&stored)?, stored));
+            if let (true, stored) = self.with_files(holds).await? {
                 return Ok((stored, true));
             }
         }
+        let (contents, file) = (Arc::clone(&self.contents), file_name(&artifact));
         match &self.connections {
             Connections::Inline(connection) => {
                 let put = contents.put(file, bytes);
@@ -194,15 +196,22 @@ impl Shell {
         &self,
         artifact: Artifact,
     ) -> Result<(Artifact, Vec<u8>), StoreError> {
+        self.with_files(|contents| Ok((contents.get(&artifact)?, artifact)))
+            .await
+            .map(|(bytes, artifact)| (artifact, bytes))
+    }
+
+    /// Runs `job` where files are read.
+    async fn with_files<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Contents) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let contents = Arc::clone(&self.contents);
-        let get = move || match contents.get(&artifact) {
-            Ok(bytes) => Ok((artifact, bytes)),
-            Err(source) => Err(StoreError::unavailable(source)),
-        };
+        let run = move || job(&contents).map_err(StoreError::unavailable);
         match &self.connections {
-            Connections::Inline(_) => get(),
+            Connections::Inline(_) => run(),
             Connections::File { files, .. } => {
-                files.run(move |reply| drop(reply.send(get()))).await
+                files.run(move |reply| drop(reply.send(run()))).await
             }
         }
     }

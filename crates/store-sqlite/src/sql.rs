@@ -214,6 +214,10 @@ statements! {
          WHERE l.id = ?2 AND c.owner_id = ?1 AND ",
         live!()
     );
+    LINK_REVOKED =
+        "SELECT l.revoked_at IS NOT NULL
+         FROM chat_links l CROSS JOIN connections c ON c.id = l.connection_id
+         WHERE l.id = ?2 AND c.owner_id = ?1";
     LINK_BY_KEY = links!(
         ", l.request, l.revoked_at FROM chat_links l
          WHERE l.connection_id = ?1 AND l.idempotency_key = ?2"
@@ -246,7 +250,10 @@ statements! {
         ", p.name FROM tasks t CROSS JOIN projects p ON p.id = t.project_id
          WHERE t.task_id = ?2 AND t.owner_id = ?1"
     );
-    TASK_BY_KEY = tasks!(" FROM tasks t WHERE t.owner_id = ?1 AND t.idempotency_key = ?2");
+    TASK_BY_KEY = tasks!(
+        ", p.name FROM tasks t CROSS JOIN projects p ON p.id = t.project_id
+         WHERE t.owner_id = ?1 AND t.idempotency_key = ?2"
+    );
     TASKS_OF_OWNER = tasks!(
         ", p.name FROM tasks t CROSS JOIN projects p ON p.id = t.project_id
          WHERE t.owner_id = ?1 ORDER BY t.seq DESC LIMIT ?2"
@@ -290,8 +297,6 @@ statements! {
     SET_CANDIDATES_FINISHED = "UPDATE task_candidates SET finished_at = ?2 WHERE task_seq = ?1";
 
     ARTIFACTS_OF_TASK = artifacts!("WHERE t.seq = ?1 ORDER BY a.seq");
-    ARTIFACTS_OF_CLAIM =
-        artifacts!("WHERE t.task_id = ?1 AND a.claim_id = ?2 AND a.link_id = ?3");
     ARTIFACT_OF_OWNER = artifacts!(
         "WHERE t.owner_id = ?1 AND t.task_id = ?2 AND a.claim_id = ?3 AND a.artifact_id = ?4"
     );

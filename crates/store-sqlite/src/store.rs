@@ -239,6 +239,9 @@ impl Store for SqliteStore {
     }
 
     async fn link_chat(&self, new: NewChatLink) -> Result<LinkedChat, StoreError> {
+        if let Some(linked) = self.0.read_all(|sqlite| chats::linked(sqlite, &new))? {
+            return Ok(linked);
+        }
         self.0.write(|sqlite| chats::link_chat(sqlite, new)).await
     }
 
@@ -252,12 +255,24 @@ impl Store for SqliteStore {
         link_id: ChatLinkId,
         now: Timestamp,
     ) -> Result<Option<Vec<TaskRow>>, StoreError> {
+        let revoked = self
+            .0
+            .read(|sqlite| chats::is_revoked(sqlite, owner_id, link_id))?;
+        if revoked != Some(false) {
+            return Ok(revoked.map(|_| Vec::new()));
+        }
         self.0
             .write(move |sqlite| chats::revoke_chat_link(sqlite, owner_id, link_id, now))
             .await
     }
 
     async fn assign_task(&self, request: AssignTask) -> Result<AssignedTask, StoreError> {
+        if let Some(assigned) = self
+            .0
+            .read_all(|sqlite| tasks::assigned(sqlite, &request))?
+        {
+            return Ok(assigned);
+        }
         self.0
             .write(|sqlite| tasks::assign_task(sqlite, request))
             .await
@@ -281,6 +296,16 @@ impl Store for SqliteStore {
     ) -> Result<Option<OwnedTask>, StoreError> {
         self.0
             .read_all(|sqlite| tasks::task(sqlite, owner_id, task_id, now))
+    }
+
+    async fn task_by_key(
+        &self,
+        owner_id: OwnerId,
+        idempotency_key: String,
+        now: Timestamp,
+    ) -> Result<Option<OwnedTask>, StoreError> {
+        self.0
+            .read_all(|sqlite| tasks::task_by_key(sqlite, owner_id, &idempotency_key, now))
     }
 
     async fn cancel_task(

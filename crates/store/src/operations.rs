@@ -200,8 +200,8 @@ pub trait Store: Send + Sync + 'static {
         owner_id: OwnerId,
     ) -> impl Future<Output = Result<Vec<ChatRow>, StoreError>> + Send;
 
-    /// Revokes a link and takes it off its open tasks. Gives the tasks that changed, or `None` when
-    /// the owner has no such live link.
+    /// Revokes a link and takes it off its open tasks. Gives the tasks that changed, none for a link
+    /// that was revoked before, or `None` when the owner never had such a link.
     fn revoke_chat_link(
         &self,
         owner_id: OwnerId,
@@ -233,6 +233,14 @@ pub trait Store: Send + Sync + 'static {
         &self,
         owner_id: OwnerId,
         task_id: TaskId,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Option<OwnedTask>, StoreError>> + Send;
+
+    /// The task that the owner assigned under an idempotency key, settled at `now`.
+    fn task_by_key(
+        &self,
+        owner_id: OwnerId,
+        idempotency_key: String,
         now: Timestamp,
     ) -> impl Future<Output = Result<Option<OwnedTask>, StoreError>> + Send;
 

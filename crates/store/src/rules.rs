@@ -6,7 +6,7 @@ use callboard_domain::limits::{
 };
 use callboard_domain::linked_task::{self, Task};
 use callboard_domain::{
-    ChatLinkId, Decision, Digest, ProjectId, Refusal, TaskId, Timestamp, WorkerId,
+    ChatLinkId, ClaimId, Decision, Digest, ProjectId, Refusal, TaskId, Timestamp, WorkerId,
 };
 use callboard_wire::RawValue;
 use callboard_wire::relay::{CommandInfo, ControlInfo, Progress};
@@ -168,18 +168,75 @@ impl Unknown {
     }
 }
 
-/// The one project that all candidates of a task belong to.
+/// Whether a connection may make a new link.
 ///
 /// # Errors
-/// [`Refusal::CandidatesApart`] when there are several; [`Refusal::ChatLinkNotFound`] when there is
-/// no candidate.
-pub fn one_project(projects: &[ProjectId]) -> Result<ProjectId, Refusal> {
-    let first = projects.first().ok_or(Refusal::ChatLinkNotFound)?;
-    if projects.iter().all(|project| project == first) {
-        Ok(*first)
-    } else {
-        Err(Refusal::CandidatesApart)
+/// [`Refusal::ProjectNotFound`] where the connection does not work in the project; then, where it
+/// is full, [`Refusal::TooManyLinks`]; and what the questions fail with.
+pub fn admit_link<E: From<Refusal>>(
+    has_access: bool,
+    is_full: impl FnOnce() -> Result<bool, E>,
+) -> Result<(), E> {
+    if !has_access {
+        return Err(Refusal::ProjectNotFound.into());
     }
+    if is_full()? {
+        return Err(Refusal::TooManyLinks.into());
+    }
+    Ok(())
+}
+
+/// The one project that all candidates of a new task belong to, each of which must be a live link of
+/// the owner, which `project_of` finds, and able to take one more task, which `is_full` denies.
+///
+/// # Errors
+/// In this order: [`Refusal::ChatLinkNotFound`], also for no candidate;
+/// [`Refusal::CandidatesApart`]; [`Refusal::TooManyTasks`]; and what the questions fail with.
+pub fn admit_task<E: From<Refusal>>(
+    candidates: &[ChatLinkId],
+    mut project_of: impl FnMut(ChatLinkId) -> Result<Option<ProjectId>, E>,
+    mut is_full: impl FnMut(ChatLinkId) -> Result<bool, E>,
+) -> Result<ProjectId, E> {
+    let mut projects = Vec::new();
+    for link_id in candidates {
+        projects.push(project_of(*link_id)?.ok_or(Refusal::ChatLinkNotFound)?);
+    }
+    let first = projects.first().ok_or(Refusal::ChatLinkNotFound)?;
+    if projects.iter().any(|project| project != first) {
+        return Err(Refusal::CandidatesApart.into());
+    }
+    for link_id in candidates {
+        if is_full(*link_id)? {
+            return Err(Refusal::TooManyTasks.into());
+        }
+    }
+    Ok(*first)
+}
+
+/// What was uploaded for a task before, out of `all` its artifacts, and the stored one of the same
+/// link, claim and `artifact_id` as `artifact`.
+pub fn uploaded<'a>(
+    all: &[&'a Artifact],
+    link_id: ChatLinkId,
+    claim_id: ClaimId,
+    artifact_id: &str,
+) -> (linked_task::Uploaded, Option<&'a Artifact>) {
+    let theirs = |stored: &&&Artifact| (stored.link_id, stored.claim_id) == (link_id, claim_id);
+    let mut of_claim = all.iter().filter(theirs);
+    let uploaded = linked_task::Uploaded {
+        same_id: None,
+        of_claim: of_claim.clone().count(),
+        of_task: all.len(),
+    };
+    let same = of_claim.find(|stored| stored.artifact_id == artifact_id);
+    let same_id = same.map(|stored| stored.content);
+    (
+        linked_task::Uploaded {
+            same_id,
+            ..uploaded
+        },
+        same.copied(),
+    )
 }
 
 /// The row of an artifact that is new.

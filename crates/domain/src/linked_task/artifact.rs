@@ -2,7 +2,7 @@
 
 use super::decide::fence;
 use super::{Task, settle};
-use crate::limits::{ARTIFACTS_PER_CLAIM_MAX, MEDIA_TYPE_CHARS_MAX};
+use crate::limits::{ARTIFACTS_PER_CLAIM_MAX, ARTIFACTS_PER_TASK_MAX, MEDIA_TYPE_CHARS_MAX};
 use crate::{ChatLinkId, ClaimId, Decision, Digest, Refusal, Timestamp};
 
 /// A file that a chat wants to attach under its claim.
@@ -16,9 +16,18 @@ pub struct Upload {
     pub content: Digest,
 }
 
-/// Answers an upload at `now`: `Moved` means that the file is new and must be stored. `stored` is
-/// the content that this claim uploaded under the same `artifact_id` before, `count` how many
-/// artifacts this claim uploaded.
+/// What was uploaded for a task before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Uploaded {
+    /// The content of this claim's artifact with the same `artifact_id`.
+    pub same_id: Option<Digest>,
+    /// How many artifacts this claim uploaded.
+    pub of_claim: usize,
+    /// How many artifacts the task has, over all claims.
+    pub of_task: usize,
+}
+
+/// Answers an upload at `now`: `Moved` means that the file is new and must be stored.
 ///
 /// A repeated upload is a success whatever became of the task since, so that a lost response costs
 /// nothing.
@@ -30,8 +39,7 @@ pub struct Upload {
 pub fn decide_upload(
     task: &Task,
     upload: &Upload,
-    stored: Option<Digest>,
-    count: usize,
+    uploaded: Uploaded,
     now: Timestamp,
 ) -> Result<Decision<()>, Refusal> {
     let now = now.max(task.updated_at);
@@ -40,14 +48,14 @@ pub fn decide_upload(
     if !task.is_for(upload.link_id) {
         return Err(Refusal::SubmitMissing);
     }
-    if stored == Some(upload.content) {
+    if uploaded.same_id == Some(upload.content) {
         return Ok(Decision::Replayed);
     }
     fence(task, upload.link_id, upload.claim_id)?;
-    if stored.is_some() {
+    if uploaded.same_id.is_some() {
         return Err(Refusal::ArtifactDiffers);
     }
-    if count >= ARTIFACTS_PER_CLAIM_MAX {
+    if uploaded.of_claim >= ARTIFACTS_PER_CLAIM_MAX || uploaded.of_task >= ARTIFACTS_PER_TASK_MAX {
         return Err(Refusal::TooManyArtifacts);
     }
     Ok(Decision::Moved(()))
@@ -81,7 +89,14 @@ const ADMITTED_PREFIXES: [&str; 2] = [
 ];
 
 /// What in a subtype says that it runs somewhere.
-const RUNS: [&str; 4] = ["script", "macroenabled", "x-sh", "x-python"];
+const RUNS: [&str; 6] = [
+    "script",
+    "macroenabled",
+    "x-sh",
+    "x-python",
+    "x-perl",
+    "x-php",
+];
 
 /// Whether an artifact may be of this media type: text, an image, sound, film, or one of the usual
 /// documents, data formats and archives. Scripts, macros and programs are not among them, as far as a
@@ -145,6 +160,8 @@ mod tests {
             "text/javascript",
             "text/x-shellscript",
             "text/x-python",
+            "text/x-perl",
+            "application/x-php",
             "text/vbscript",
             "application/vnd.ms-excel.sheet.macroEnabled.12",
             "application/vnd.openxmlformats-officedocument.x.macroEnabled",

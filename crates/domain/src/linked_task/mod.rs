@@ -10,7 +10,7 @@ mod event;
 mod host;
 mod state;
 
-pub use artifact::{Upload, decide_upload, is_media_type_admitted};
+pub use artifact::{Upload, Uploaded, decide_upload, is_media_type_admitted};
 pub use decide::{decide, next_due, settle};
 pub use event::{Event, Submission, Verdict};
 pub use host::{Host, status_text};

@@ -2,7 +2,7 @@
 
 use callboard_domain::limits::TASK_EXPIRY_MS;
 use callboard_domain::linked_task::{
-    Event, State, Status, Task, Upload, decide, decide_upload, next_due, settle,
+    Event, State, Status, Task, Upload, Uploaded, decide, decide_upload, next_due, settle,
 };
 use callboard_domain::{Decision, Refusal, Timestamp};
 use proptest::prelude::*;
@@ -240,7 +240,7 @@ proptest! {
         for link_id in [holder, CHATS[chat]] {
             let claim_id = under.map_or(FRESH, |claim| claim.id);
             let upload = Upload { link_id, claim_id, content: request(7) };
-            let uploaded = decide_upload(&left, &upload, None, 0, now);
+            let uploaded = decide_upload(&left, &upload, Uploaded::default(), now);
             // A result that no step submits, so that it is no replay.
             let submitted = decide(&left, &submit(link_id, claim_id, "new"), now);
             prop_assert_eq!(uploaded.map(|_| ()), submitted.map(|_| ()));

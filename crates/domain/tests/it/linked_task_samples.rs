@@ -1,7 +1,9 @@
 //! One task in each state, and one event of each kind.
 
 use callboard_domain::limits::{ARTIFACTS_PER_CLAIM_MAX, TASK_EXPIRY_MS};
-use callboard_domain::linked_task::{Event, Submission, Task, Upload, Verdict, decide, settle};
+use callboard_domain::linked_task::{
+    Event, Submission, Task, Upload, Uploaded, Verdict, decide, settle,
+};
 use callboard_domain::{ChatLinkId, ClaimId, Decision, Digest, Timestamp};
 
 pub(crate) const T0: Timestamp = Timestamp::from_millis(1_000_000);
@@ -125,8 +127,7 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
 /// An upload, and what the claim uploaded before it.
 pub(crate) struct Uploading {
     pub(crate) upload: Upload,
-    pub(crate) stored: Option<Digest>,
-    pub(crate) count: usize,
+    pub(crate) before: Uploaded,
 }
 
 pub(crate) fn uploads() -> Vec<(&'static str, Uploading)> {
@@ -136,8 +137,11 @@ pub(crate) fn uploads() -> Vec<(&'static str, Uploading)> {
             claim_id,
             content: request(7),
         },
-        stored: stored.map(request),
-        count,
+        before: Uploaded {
+            same_id: stored.map(request),
+            of_claim: count,
+            of_task: count,
+        },
     };
     let (last, full) = (ARTIFACTS_PER_CLAIM_MAX - 1, ARTIFACTS_PER_CLAIM_MAX);
     vec![

@@ -56,12 +56,7 @@ fn cell(task: &Task, event: &Event) -> String {
 }
 
 fn upload_cell(task: &Task, uploading: &Uploading) -> String {
-    let Uploading {
-        upload,
-        stored,
-        count,
-    } = uploading;
-    let decision = decide_upload(task, upload, *stored, *count, moment(task));
+    let decision = decide_upload(task, &uploading.upload, uploading.before, moment(task));
     answer(decision, |()| "stored".into())
 }
 

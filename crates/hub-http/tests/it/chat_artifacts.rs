@@ -216,7 +216,7 @@ async fn a_claim_takes_twenty_files() {
             .await
             .tool();
     }
-    let full = "rejected: a claim takes at most 20 artifacts";
+    let full = "rejected: a claim takes at most 20 artifacts, a task at most 100";
     assert_refused(&world, &work, work.file("file-20", "4"), full).await;
     let replay = world.upload(&work, "file-7", "4").await.tool();
     assert_eq!(replay["replayed"], true);

@@ -32,7 +32,7 @@ async fn assert_refused(world: &World, work: &Work, tool: &str, arguments: Value
 async fn a_result_is_counted_in_utf16_units_and_a_longer_one_leaves_the_claim() {
     let (world, first) = working().await;
     let chat = first.chat.clone();
-    let long = "`result` must be text of at most 20000 characters.";
+    let long = "`result` must be text of 1 to 20000 characters.";
     for unit in ["a", HANGUL, EMOJI] {
         let units = unit.encode_utf16().count();
         let fitting = unit.repeat(20_000 / units);
@@ -49,11 +49,22 @@ async fn a_result_is_counted_in_utf16_units_and_a_longer_one_leaves_the_claim() 
         let longer = work.result("completed", &format!("{fitting}a"));
         assert_refused(&world, &work, SUBMIT, longer, long).await;
     }
-    world.submit(&first, "completed", "").await.tool();
-    let replay = world.submit(&first, "completed", "").await.tool();
-    assert_eq!(replay["replayed"], true, "an empty result is one, too");
-    let other = world.submit(&first, "completed", " ").await.tool_error();
-    assert_eq!(other, "rejected: task is completed");
+    let again = world.claim(&chat, &first.task_id).await.tool();
+    assert_eq!(again["claim_id"], first.claim_id);
+}
+
+#[tokio::test]
+async fn a_result_that_says_nothing_is_refused_and_leaves_the_claim() {
+    let (world, work) = working().await;
+    let bound = "`result` must be text of 1 to 20000 characters.";
+    let blank = "`result` must say how the task went: it holds nothing, or only white space.";
+    for (result, words) in [("", bound), (" \n", blank), ("\u{200b}\u{feff}", blank)] {
+        for status in ["completed", "failed"] {
+            let nothing = work.result(status, result);
+            assert_refused(&world, &work, SUBMIT, nothing, words).await;
+        }
+    }
+    world.submit(&work, "completed", ".").await.tool();
 }
 
 #[tokio::test]
@@ -93,15 +104,15 @@ async fn what_does_not_fit_its_description_is_named() {
         ),
         (
             changed("result", json!({"answer": 4})),
-            "`result` must be text of at most 20000 characters.",
+            "`result` must be text of 1 to 20000 characters.",
         ),
         (
             changed("result", json!(4)),
-            "`result` must be text of at most 20000 characters.",
+            "`result` must be text of 1 to 20000 characters.",
         ),
         (
             changed("result", Value::Null),
-            "`result` is required: text of at most 20000 characters.",
+            "`result` is required: text of 1 to 20000 characters.",
         ),
         (
             changed("priority", json!(1)),
@@ -198,7 +209,7 @@ async fn a_task_has_a_text_of_at_most_8000_units() {
         EMOJI.repeat(4_000) + "a",
     ] {
         let refused = world.hub.assign_task(&links, &text, "k-00000001").await;
-        let words = "The text of a task has 1 to 8000 characters.".to_owned();
+        let words = "The text of a task has 1 to 8000 characters, not only white space.".to_owned();
         assert_eq!(refused.unwrap_err(), HubError::Invalid(words));
     }
     for text in [

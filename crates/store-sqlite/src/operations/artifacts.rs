@@ -4,7 +4,7 @@ use std::io;
 
 use callboard_domain::linked_task::{Upload, decide_upload};
 use callboard_domain::{Decision, Digest, Timestamp};
-use callboard_store::rules::Unknown;
+use callboard_store::rules::{self, Unknown};
 use callboard_store::{Artifact, ArtifactKey, ArtifactReader, LinkKey, StoreError};
 use rusqlite::{Connection, params};
 
@@ -28,27 +28,24 @@ pub(crate) fn answered(
     now: Timestamp,
 ) -> Result<Option<Artifact>, Failure> {
     let caller = Caller::Link(key);
-    let task = tasks::stored(connection, caller, artifact.task_id, Unknown::TO_UPLOAD)?
-        .row
-        .task;
-    let claim = params![
-        artifact.task_id.as_bytes(),
-        artifact.claim_id.as_bytes(),
-        key.link_id.as_bytes(),
-    ];
-    let theirs = all(connection, sql::ARTIFACTS_OF_CLAIM, claim, rows::artifact)?;
-    let count = theirs.len();
-    let same_id = |stored: &Artifact| stored.artifact_id == artifact.artifact_id;
-    let stored = theirs.into_iter().find(same_id);
+    let task = tasks::stored(connection, caller, artifact.task_id, Unknown::TO_UPLOAD)?;
+    let of_task = all(
+        connection,
+        sql::ARTIFACTS_OF_TASK,
+        [task.seq],
+        rows::artifact,
+    )?;
+    let of_task: Vec<_> = of_task.iter().collect();
+    let (claim_id, artifact_id) = (artifact.claim_id, &artifact.artifact_id);
+    let (uploaded, stored) = rules::uploaded(&of_task, key.link_id, claim_id, artifact_id);
     let upload = Upload {
         link_id: key.link_id,
         claim_id: artifact.claim_id,
         content: artifact.content,
     };
-    let content = stored.as_ref().map(|stored| stored.content);
-    match decide_upload(&task, &upload, content, count, now)? {
+    match decide_upload(&task.row.task, &upload, uploaded, now)? {
         Decision::Moved(()) => Ok(None),
-        Decision::Replayed | Decision::Unchanged => Ok(stored),
+        Decision::Replayed | Decision::Unchanged => Ok(stored.cloned()),
     }
 }
 

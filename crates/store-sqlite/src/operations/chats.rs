@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use callboard_domain::limits::CHATS_PER_CONNECTION_MAX;
-use callboard_domain::{ChatLinkId, ConnectionId, Digest, OwnerId, ProjectId, Refusal, Timestamp};
+use callboard_domain::{ChatLinkId, ConnectionId, Digest, OwnerId, ProjectId, Timestamp};
 use callboard_store::{ChatRow, LinkKey, LinkedChat, NewChatLink, TaskRow, rules};
 use rusqlite::{Connection, params};
 
@@ -38,33 +38,42 @@ fn has_access(
     any(connection, sql::PROJECT_ADDED, key)
 }
 
+/// The link that was made under the key of `new`, if there is one.
+pub(crate) fn linked(
+    connection: &Connection,
+    new: &NewChatLink,
+) -> Result<Option<LinkedChat>, Failure> {
+    let key = params![new.link.connection_id.as_bytes(), new.idempotency_key];
+    let known = first(connection, sql::LINK_BY_KEY, key, |cells| {
+        let link = rows::link(cells)?;
+        Ok((link, Digest::from_bytes(cells.take()?), cells.time()?))
+    })?;
+    let Some((link, stored, revoked_at)) = known else {
+        return Ok(None);
+    };
+    let access = has_access(connection, link.connection_id, link.project_id)?;
+    rules::replay_link(stored, new.request, revoked_at.is_none() && access)?;
+    Ok(Some(LinkedChat {
+        link,
+        replayed: true,
+    }))
+}
+
 pub(crate) fn link_chat(connection: &Connection, new: NewChatLink) -> Result<LinkedChat, Failure> {
+    if let Some(linked) = linked(connection, &new)? {
+        return Ok(linked);
+    }
     let NewChatLink {
         link,
         idempotency_key,
         request,
     } = new;
-    let key = params![link.connection_id.as_bytes(), idempotency_key];
-    let known = first(connection, sql::LINK_BY_KEY, key, |cells| {
-        let link = rows::link(cells)?;
-        Ok((link, Digest::from_bytes(cells.take()?), cells.time()?))
-    })?;
-    if let Some((known, stored, revoked_at)) = known {
-        let access = has_access(connection, known.connection_id, known.project_id)?;
-        rules::replay_link(stored, request, revoked_at.is_none() && access)?;
-        return Ok(LinkedChat {
-            link: known,
-            replayed: true,
-        });
-    }
-    if !has_access(connection, link.connection_id, link.project_id)? {
-        return Err(Refusal::ProjectNotFound.into());
-    }
     let theirs = link.connection_id.as_bytes();
     let last = row_count(CHATS_PER_CONNECTION_MAX - 1);
-    if any(connection, sql::MORE_LINKS, params![theirs, last])? {
-        return Err(Refusal::TooManyLinks.into());
-    }
+    rules::admit_link(
+        has_access(connection, link.connection_id, link.project_id)?,
+        || any(connection, sql::MORE_LINKS, params![theirs, last]),
+    )?;
     let row = params![
         link.id.as_bytes(),
         theirs,
@@ -91,16 +100,32 @@ pub(crate) fn chat_links(
     all(connection, sql::LINKS_OF_OWNER, key, rows::chat)
 }
 
+/// Whether the link is revoked; `None` when the owner never had it.
+pub(crate) fn is_revoked(
+    connection: &Connection,
+    owner_id: OwnerId,
+    link_id: ChatLinkId,
+) -> Result<Option<bool>, Failure> {
+    let key = params![owner_id.as_bytes(), link_id.as_bytes()];
+    first(
+        connection,
+        sql::LINK_REVOKED,
+        key,
+        |cells| Ok(cells.take()?),
+    )
+}
+
 pub(crate) fn revoke_chat_link(
     connection: &Connection,
     owner_id: OwnerId,
     link_id: ChatLinkId,
     now: Timestamp,
 ) -> Result<Option<Vec<TaskRow>>, Failure> {
-    if project_of(connection, owner_id, link_id)?.is_none() {
-        return Ok(None);
+    match is_revoked(connection, owner_id, link_id)? {
+        None => Ok(None),
+        Some(true) => Ok(Some(Vec::new())),
+        Some(false) => revoke(connection, &[link_id], now).map(Some),
     }
-    revoke(connection, &[link_id], now).map(Some)
 }
 
 /// Revokes all links of a connection.

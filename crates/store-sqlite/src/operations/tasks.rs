@@ -2,7 +2,7 @@
 
 use callboard_domain::limits::{INBOX_RECENT_MAX, OPEN_TASKS_PER_CHAT_MAX};
 use callboard_domain::linked_task::{Event, Task, decide, next_due, settle};
-use callboard_domain::{ChatLinkId, Decision, OwnerId, ProjectId, Refusal, TaskId, Timestamp};
+use callboard_domain::{ChatLinkId, Decision, OwnerId, ProjectId, TaskId, Timestamp};
 use callboard_store::rules::{self, Unknown, task_at};
 use callboard_store::{AssignTask, AssignedTask, LinkKey, OwnedTask, TaskColumns, TaskRow};
 use rusqlite::{Connection, params};
@@ -146,18 +146,29 @@ fn moved(connection: &Connection, task: Stored, next: Task) -> Result<TaskRow, F
     Ok(TaskRow { task: next, ..row })
 }
 
+/// The task that was assigned under the key of `request`, if there is one.
+pub(crate) fn assigned(
+    connection: &Connection,
+    request: &AssignTask,
+) -> Result<Option<AssignedTask>, Failure> {
+    let key = params![request.owner_id.as_bytes(), request.idempotency_key];
+    let Some(bare) = first(connection, sql::TASK_BY_KEY, key, rows::bare_task)? else {
+        return Ok(None);
+    };
+    let row = whole(connection, bare)?.row;
+    let task = rules::replay_assign(&row.task, request.request, request.now)?;
+    Ok(Some(AssignedTask {
+        row: TaskRow { task, ..row },
+        replayed: true,
+    }))
+}
+
 pub(crate) fn assign_task(
     connection: &Connection,
     request: AssignTask,
 ) -> Result<AssignedTask, Failure> {
-    let key = params![request.owner_id.as_bytes(), request.idempotency_key];
-    if let Some(bare) = first(connection, sql::TASK_BY_KEY, key, rows::bare_task)? {
-        let row = whole(connection, bare)?.row;
-        let task = rules::replay_assign(&row.task, request.request, request.now)?;
-        return Ok(AssignedTask {
-            row: TaskRow { task, ..row },
-            replayed: true,
-        });
+    if let Some(assigned) = assigned(connection, &request)? {
+        return Ok(assigned);
     }
     let row = TaskRow {
         task_id: request.task_id,
@@ -191,25 +202,23 @@ pub(crate) fn assign_task(
     })
 }
 
-/// The one project of the candidates, each of which must be able to take one more task.
 fn project_of(
     connection: &Connection,
     owner_id: OwnerId,
     candidates: &[ChatLinkId],
 ) -> Result<ProjectId, Failure> {
-    let mut projects = Vec::new();
-    for link_id in candidates {
-        let project_id = chats::project_of(connection, owner_id, *link_id)?;
-        projects.push(project_id.ok_or(Refusal::ChatLinkNotFound)?);
-    }
-    let project_id = rules::one_project(&projects)?;
-    for link_id in candidates {
-        let key = params![link_id.as_bytes(), row_count(OPEN_TASKS_PER_CHAT_MAX - 1)];
-        if any(connection, sql::MORE_OPEN_TASKS, key)? {
-            return Err(Refusal::TooManyTasks.into());
-        }
-    }
-    Ok(project_id)
+    let last = row_count(OPEN_TASKS_PER_CHAT_MAX - 1);
+    rules::admit_task(
+        candidates,
+        |link_id| chats::project_of(connection, owner_id, link_id),
+        |link_id| {
+            any(
+                connection,
+                sql::MORE_OPEN_TASKS,
+                params![link_id.as_bytes(), last],
+            )
+        },
+    )
 }
 
 /// See [`callboard_store::Store::inbox`]. Old tasks stay untouched, however many there are: the
@@ -259,6 +268,17 @@ pub(crate) fn task(
 ) -> Result<Option<OwnedTask>, Failure> {
     let key = params![owner_id.as_bytes(), task_id.as_bytes()];
     let found = first(connection, sql::TASK_OF_OWNER, key, named)?;
+    found.map(|found| owned(connection, found, now)).transpose()
+}
+
+pub(crate) fn task_by_key(
+    connection: &Connection,
+    owner_id: OwnerId,
+    idempotency_key: &str,
+    now: Timestamp,
+) -> Result<Option<OwnedTask>, Failure> {
+    let key = params![owner_id.as_bytes(), idempotency_key];
+    let found = first(connection, sql::TASK_BY_KEY, key, named)?;
     found.map(|found| owned(connection, found, now)).transpose()
 }
 

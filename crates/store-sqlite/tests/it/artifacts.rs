@@ -265,7 +265,7 @@ fn a_folder_that_cannot_be_made_fails_the_upload_and_it_can_be_repeated() {
 }
 
 #[test]
-fn a_repeated_upload_puts_back_a_file_that_is_gone_or_cut_short() {
+fn a_repeated_upload_puts_back_a_file_that_is_gone_cut_short_or_damaged() {
     let desk = Desk::new();
     desk.upload(b"1, 2").unwrap();
     let [file] = &desk.files()[..] else {
@@ -274,6 +274,7 @@ fn a_repeated_upload_puts_back_a_file_that_is_gone_or_cut_short() {
     for spoil in [
         |file: &Path| fs::remove_file(file).unwrap(),
         |file: &Path| fs::write(file, "1").unwrap(),
+        |file: &Path| fs::write(file, "1, 3").unwrap(),
     ] {
         spoil(file);
         assert!(desk.upload(b"1, 2").unwrap().1, "a replay all the same");

@@ -97,6 +97,10 @@ fn reading_and_repeating_of_chats_answer_while_somebody_else_holds_the_write_loc
         let (store, workspace) = (&world.store, world.workspace().await);
         let chat = world.chat(&workspace, "Tax").await;
         let rival = world.chat_elsewhere(&workspace, "Codex").await;
+        let gone = world.chat(&workspace, "Gone").await;
+        world.revoke_chat(&workspace, gone, 0).await;
+        let linked = world.new_chat(workspace.connection.id, workspace.project.id, "Linked");
+        store.link_chat(linked.clone()).await.unwrap();
         let done = world.assign(&workspace, &[chat], "Sum it up").await;
         let (_, claim) = world.claimed(chat, &done, 0).await;
         let (uploaded, _) = world
@@ -118,7 +122,7 @@ fn reading_and_repeating_of_chats_answer_while_somebody_else_holds_the_write_loc
         let expired = world.inbox(chat, TASK_EXPIRY_MS + 10).await;
         assert_eq!(expired.len(), 3);
         let owner = workspace.owner_id;
-        assert_eq!(store.chat_links(owner).await.unwrap().len(), 2);
+        assert_eq!(store.chat_links(owner).await.unwrap().len(), 3);
         assert_eq!(store.tasks(owner, 10, at(4)).await.unwrap().len(), 3);
         let owned = world.owned(&workspace, &done, 4).await;
         assert_eq!(owned.artifacts, std::slice::from_ref(&uploaded));
@@ -143,6 +147,16 @@ fn reading_and_repeating_of_chats_answer_while_somebody_else_holds_the_write_loc
         let again = world.upload(chat, &done, sums, 4).await.unwrap();
         assert_eq!(again, (uploaded, true));
         assert_eq!(world.cancel(&workspace, &done, 4).await, done);
+        let again = store.link_chat(linked.clone()).await.unwrap();
+        assert!(again.replayed);
+        let again = world.assignment(owner, &[chat], "File it");
+        assert!(store.assign_task(again).await.unwrap().replayed);
+        let found = store
+            .task_by_key(owner, "key of File it".to_owned(), at(4))
+            .await;
+        assert_eq!(found.unwrap().unwrap().row.task_id, waiting.task_id);
+        let again = store.revoke_chat_link(owner, gone.link_id, at(4)).await;
+        assert_eq!(again.unwrap(), Some(Vec::new()));
         let swept = store.sweep(at(4), 10).await.unwrap();
         assert_eq!(swept, Swept::default());
         assert_eq!(store.commit_count(), commits, "none of them wrote");

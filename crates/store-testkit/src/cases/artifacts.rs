@@ -1,6 +1,8 @@
 //! Files that chats attach to their tasks.
 
-use callboard_domain::limits::{ARTIFACT_BYTES_MAX, ARTIFACTS_PER_CLAIM_MAX, TASK_EXPIRY_MS};
+use callboard_domain::limits::{
+    ARTIFACT_BYTES_MAX, ARTIFACTS_PER_CLAIM_MAX, ARTIFACTS_PER_TASK_MAX, TASK_EXPIRY_MS,
+};
 use callboard_domain::linked_task::{Claim, Ended};
 use callboard_domain::{ChatLinkId, ClaimId, ConnectionId, Digest, OwnerId, Refusal, TaskId};
 use callboard_store::{
@@ -275,6 +277,32 @@ pub(super) async fn a_claim_takes_twenty_files<S: Store>(world: World<S>) {
     let uploaded = desk.world.upload(second, &desk.row, fresh, LEASE_MS).await;
     assert!(!uploaded.unwrap().1, "each claim has its own twenty");
     assert_eq!(desk.listed().await.len(), ARTIFACTS_PER_CLAIM_MAX + 1);
+}
+
+pub(super) async fn a_task_takes_a_hundred_files_over_all_its_claims<S: Store>(world: World<S>) {
+    let desk = Desk::new(world).await;
+    let (mut claim, mut turn) = (desk.claim, 0);
+    for number in 0..ARTIFACTS_PER_TASK_MAX {
+        if number > 0 && number % ARTIFACTS_PER_CLAIM_MAX == 0 {
+            turn += 1;
+            let chat = desk.chats[turn % 2];
+            claim = desk
+                .world
+                .claimed(chat, &desk.row, turn as u64 * LEASE_MS)
+                .await
+                .1;
+        }
+        let (chat, at_ms) = (desk.chats[turn % 2], turn as u64 * LEASE_MS);
+        let new = file(claim, &format!("{number}"), b"1");
+        let uploaded = desk.world.upload(chat, &desk.row, new, at_ms).await;
+        assert!(!uploaded.unwrap().1);
+    }
+    turn += 1;
+    let (chat, at_ms) = (desk.chats[turn % 2], turn as u64 * LEASE_MS);
+    let claim = desk.world.claimed(chat, &desk.row, at_ms).await.1;
+    let refused = desk.refused(chat, file(claim, "more", b"1"), at_ms).await;
+    assert_eq!(refused, Refusal::TooManyArtifacts);
+    assert_eq!(desk.listed().await.len(), ARTIFACTS_PER_TASK_MAX);
 }
 
 pub(super) async fn a_file_is_its_owners_and_its_connections<S: Store>(world: World<S>) {

@@ -259,12 +259,14 @@ pub(super) async fn a_foreign_a_revoked_and_an_unknown_chat_are_one<S: Store>(wo
     let revoke = |owner_id, link_id| world.store.revoke_chat_link(owner_id, link_id, at(2));
     for (owner_id, chat) in [
         (ours.owner_id, unknown),
-        (ours.owner_id, revoked),
+        (theirs.owner_id, revoked),
         (ours.owner_id, foreign),
         (theirs.owner_id, live),
     ] {
         assert_eq!(revoke(owner_id, chat.link_id).await.unwrap(), None);
     }
+    let again = revoke(ours.owner_id, revoked.link_id).await;
+    assert_eq!(again.unwrap(), Some(vec![]), "its owner may ask twice");
     assert_eq!(world.inbox(live, 3).await, [claimed]);
     assert_eq!(world.inbox(foreign, 3).await, []);
 }

@@ -148,6 +148,7 @@ fn of_chats<S: Store>(factory: &impl Fn() -> S) {
             the_same_id_under_a_new_claim_is_a_new_file,
             an_upload_is_refused_in_the_order_of_a_submit,
             a_claim_takes_twenty_files,
+            a_task_takes_a_hundred_files_over_all_its_claims,
             a_file_is_its_owners_and_its_connections,
             a_revoked_connection_reads_no_file,
         }

@@ -66,7 +66,7 @@ pub(super) async fn a_revoked_link_leaves_its_open_tasks<S: Store>(world: World<
 
     let (owner_id, link_id) = (workspace.owner_id, gone.link_id);
     let again = world.store.revoke_chat_link(owner_id, link_id, at(4)).await;
-    assert_eq!(again.unwrap(), None);
+    assert_eq!(again.unwrap(), Some(vec![]));
     let late = world.submit(gone, &held, lost.id, "4", 4).await;
     assert_eq!(refusal(late), Refusal::SubmitMissing);
     let late = world.claim(gone, &held, 4).await;
@@ -157,7 +157,7 @@ pub(super) async fn a_revoked_connection_takes_all_its_links_along<S: Store>(wor
         assert_eq!(world.store.inbox(chat, at(4)).await.unwrap(), None);
         let link_id = chat.link_id;
         let again = world.store.revoke_chat_link(owner_id, link_id, at(4)).await;
-        assert_eq!(again.unwrap(), None);
+        assert_eq!(again.unwrap(), Some(vec![]));
     }
     let late = world.submit(first, &held, lost.id, "4", 4).await;
     assert_eq!(refusal(late), Refusal::SubmitMissing);

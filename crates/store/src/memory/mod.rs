@@ -261,6 +261,19 @@ impl Store for MemoryStore {
         ready(Ok(self.tables().task(owner_id, task_id, now)))
     }
 
+    fn task_by_key(
+        &self,
+        owner_id: OwnerId,
+        idempotency_key: String,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Option<OwnedTask>, StoreError>> + Send {
+        ready(Ok(self.tables().task_by_key(
+            owner_id,
+            &idempotency_key,
+            now,
+        )))
+    }
+
     fn cancel_task(
         &self,
         owner_id: OwnerId,

@@ -23,7 +23,7 @@ pub const ARGUMENTS: &[Argument] = &[
         name: "result",
         description: "The answer. Upload what is longer as an artifact first.",
         kind: Kind::Text(TextBound {
-            min: 0,
+            min: 1,
             max: TASK_RESULT_UTF16_MAX,
             unit: TextUnit::Utf16,
         }),

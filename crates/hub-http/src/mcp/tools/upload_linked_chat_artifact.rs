@@ -16,7 +16,7 @@ pub(super) const SPEC: Spec = Spec {
                   images, audio, video, and the usual documents, data and archives; programs are \
                   refused. A retry uses the same artifact_id: the same content answers ok with \
                   replayed; other content under the same artifact_id is rejected. At most 20 files a \
-                  claim. A cancelled, expired, revoked or mismatched claim is rejected with the words \
+                  claim and 100 a task. A cancelled, expired, revoked or mismatched claim is rejected with the words \
                   of submit_linked_chat_result.",
     scope: Scope::Run,
     hints: Hints::Idempotent,

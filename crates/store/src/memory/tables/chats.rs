@@ -154,15 +154,12 @@ impl Tables {
                 replayed: true,
             });
         }
-        if !self.has_access(&new.link) {
-            return Err(Refusal::ProjectNotFound.into());
-        }
         let theirs = |record: &&LinkRecord| {
             !record.revoked && record.link.connection_id == new.link.connection_id
         };
-        if self.chats.links.iter().filter(theirs).count() >= CHATS_PER_CONNECTION_MAX {
-            return Err(Refusal::TooManyLinks.into());
-        }
+        let count = || self.chats.links.iter().filter(theirs).count();
+        let is_full = || Ok::<_, Refusal>(count() >= CHATS_PER_CONNECTION_MAX);
+        rules::admit_link(self.has_access(&new.link), is_full)?;
         self.chats.links.push(LinkRecord {
             link: new.link.clone(),
             idempotency_key: new.idempotency_key,
@@ -194,8 +191,10 @@ impl Tables {
         link_id: ChatLinkId,
         now: Timestamp,
     ) -> Result<Option<Vec<TaskRow>>, StoreError> {
-        let owned = |link: &ChatLink| self.owner_of(link.connection_id) == Some(owner_id);
-        if self.live_link(link_id, owned).is_none() {
+        let owned = |record: &&LinkRecord| {
+            record.link.id == link_id && self.owner_of(record.link.connection_id) == Some(owner_id)
+        };
+        if !self.chats.links.iter().any(|record| owned(&record)) {
             return Ok(None);
         }
         self.chats.revoke(|link| link.id == link_id, now).map(Some)
@@ -236,25 +235,20 @@ impl Tables {
         })
     }
 
-    /// The one project of the candidates, each of which must be able to take one more task.
     fn project_of(&self, request: &AssignTask) -> Result<ProjectId, Refusal> {
         let owned = |link: &ChatLink| self.owner_of(link.connection_id) == Some(request.owner_id);
-        let mut projects = Vec::new();
-        for link_id in &request.candidates {
-            let link = self.live_link(*link_id, owned);
-            projects.push(link.ok_or(Refusal::ChatLinkNotFound)?.project_id);
-        }
-        let project_id = rules::one_project(&projects)?;
-        for link_id in &request.candidates {
+        let project_of = |link_id| {
+            let link = self.live_link(link_id, owned);
+            Ok(link.map(|link| link.project_id))
+        };
+        let is_full = |link_id| {
             let open = self.chats.tasks.iter().filter(|record| {
                 let task = &record.row.task;
-                task.is_for(*link_id) && next_due(task).is_some()
+                task.is_for(link_id) && next_due(task).is_some()
             });
-            if open.count() >= OPEN_TASKS_PER_CHAT_MAX {
-                return Err(Refusal::TooManyTasks);
-            }
-        }
-        Ok(project_id)
+            Ok(open.count() >= OPEN_TASKS_PER_CHAT_MAX)
+        };
+        rules::admit_task(&request.candidates, project_of, is_full)
     }
 
     pub(in super::super) fn tasks(
@@ -283,6 +277,19 @@ impl Tables {
             .iter()
             .filter(|record| record.owner_id == owner_id);
         let found = owned.find(|record| record.row.task_id == task_id);
+        found.map(|record| self.owned_task(&record.row, now))
+    }
+
+    pub(in super::super) fn task_by_key(
+        &self,
+        owner_id: OwnerId,
+        idempotency_key: &str,
+        now: Timestamp,
+    ) -> Option<OwnedTask> {
+        let mut tasks = self.chats.tasks.iter();
+        let found = tasks.find(|record| {
+            record.owner_id == owner_id && record.idempotency_key == idempotency_key
+        });
         found.map(|record| self.owned_task(&record.row, now))
     }
 
@@ -365,24 +372,18 @@ impl Tables {
             .ok_or(Unknown::TO_UPLOAD.link)?;
         let row = self.chats.task_for(key.link_id, task_id);
         let row = row.ok_or(Unknown::TO_UPLOAD.task)?;
-        let of_claim = |artifact: &&Artifact| {
-            (artifact.task_id, artifact.claim_id, artifact.link_id)
-                == (task_id, new.claim_id, key.link_id)
-        };
         let all = self.chats.artifacts.iter().map(|(artifact, _)| artifact);
-        let theirs: Vec<_> = all.filter(of_claim).collect();
-        let stored = theirs
-            .iter()
-            .find(|artifact| artifact.artifact_id == new.artifact_id);
+        let of_task: Vec<_> = all.filter(|artifact| artifact.task_id == task_id).collect();
+        let (uploaded, stored) =
+            rules::uploaded(&of_task, key.link_id, new.claim_id, &new.artifact_id);
         let upload = Upload {
             link_id: key.link_id,
             claim_id: new.claim_id,
             content: Digest::plain(&new.content),
         };
-        let same = stored.map(|artifact| artifact.content);
-        let decision = decide_upload(&row.task, &upload, same, theirs.len(), now)?;
+        let decision = decide_upload(&row.task, &upload, uploaded, now)?;
         if let (Decision::Replayed | Decision::Unchanged, Some(stored)) = (&decision, stored) {
-            return Ok(((**stored).clone(), true));
+            return Ok((stored.clone(), true));
         }
         let artifact = rules::stored_artifact(key.link_id, task_id, &new, upload.content, now);
         self.chats.artifacts.push((artifact.clone(), new.content));
