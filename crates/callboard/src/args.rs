@@ -73,21 +73,30 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {
-    /// Where the hub listens [default: 127.0.0.1:8787]
-    #[arg(long, value_name = "ADDR", env = "CALLBOARD_HUB_LISTEN")]
-    pub(crate) listen: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) hub: HubArgs,
     /// A folder that Graphs may read; repeat for more (`callboard folder` changes it later)
     #[arg(long = "folder", value_name = "DIR")]
     pub(crate) folders: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) lease: LeaseArgs,
-    #[command(flatten)]
     pub(crate) relay: RelayArgs,
 }
 
-/// How long a claim of a chat lasts.
-#[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct LeaseArgs {
+/// How a hub is reached and what it allows: the same wherever one is served.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct HubArgs {
+    /// The configuration file [default: config.toml in the data folder, if there is one]
+    #[arg(long, value_name = "FILE", env = "CALLBOARD_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where the hub listens [default: 127.0.0.1:8787]
+    #[arg(long, value_name = "ADDR", env = "CALLBOARD_HUB_LISTEN")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// The address that people use, such as https://hub.example.org
+    #[arg(long, value_name = "URL", env = "CALLBOARD_HUB_PUBLIC_URL")]
+    pub(crate) public_url: Option<String>,
+    /// Whether listing the tools needs no token [default: true]
+    #[arg(long, value_name = "BOOL", env = "CALLBOARD_HUB_PUBLIC_TOOL_LIST")]
+    pub(crate) public_tool_list: Option<bool>,
     /// How long a claim lasts where another chat could take over [default: 1800]
     #[arg(
         long,
@@ -133,20 +142,8 @@ pub(crate) enum HubCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// The configuration file [default: config.toml in the data folder, if there is one]
-    #[arg(long, value_name = "FILE", env = "CALLBOARD_CONFIG")]
-    pub(crate) config: Option<PathBuf>,
-    /// Where to listen [default: 127.0.0.1:8787]
-    #[arg(long, value_name = "ADDR", env = "CALLBOARD_HUB_LISTEN")]
-    pub(crate) listen: Option<SocketAddr>,
-    /// The address that people use, such as https://hub.example.org
-    #[arg(long, value_name = "URL", env = "CALLBOARD_HUB_PUBLIC_URL")]
-    pub(crate) public_url: Option<String>,
-    /// Whether listing the tools needs no token [default: true]
-    #[arg(long, value_name = "BOOL", env = "CALLBOARD_HUB_PUBLIC_TOOL_LIST")]
-    pub(crate) public_tool_list: Option<bool>,
     #[command(flatten)]
-    pub(crate) lease: LeaseArgs,
+    pub(crate) hub: HubArgs,
     /// Print the configuration that these sources give, and stop
     #[arg(long)]
     pub(crate) print_config: bool,

@@ -47,7 +47,7 @@ impl Output {
     /// Data: the JSON for programs, the lines for people.
     pub(crate) fn data<T: Serialize>(&self, value: &T, lines: impl FnOnce() -> Vec<String>) {
         if self.json {
-            print_line(&serde_json::to_string(value).unwrap_or_default());
+            print_line(&escaped(&serde_json::to_string(value).unwrap_or_default()));
         } else {
             lines().iter().for_each(|line| print_line(&visible(line)));
         }
@@ -55,11 +55,11 @@ impl Output {
 
     /// Data that is JSON for people, too.
     pub(crate) fn value(&self, value: &Value) {
-        print_line(&if self.json {
+        print_line(&escaped(&if self.json {
             value.to_string()
         } else {
             format!("{value:#}")
-        });
+        }));
     }
 
     /// A remark beside the data.
@@ -72,7 +72,7 @@ impl Output {
     /// Something was done, and there is nothing else to say.
     pub(crate) fn done(&self, what: impl AsRef<str>) {
         if self.json {
-            print_line(&json!({"done": what.as_ref()}).to_string());
+            print_line(&escaped(&json!({"done": what.as_ref()}).to_string()));
         } else {
             self.note(what);
         }
@@ -84,7 +84,8 @@ impl Output {
             return ExitCode::from(failure.exit as u8);
         }
         if self.json {
-            print_line(&json!({"error": failure.message, "hint": failure.hint}).to_string());
+            let told = json!({"error": failure.message, "hint": failure.hint});
+            print_line(&escaped(&told.to_string()));
         } else {
             print_note(&format!("error: {}", visible(&failure.message)));
             if let Some(hint) = &failure.hint {
@@ -119,6 +120,21 @@ fn visible(text: &str) -> String {
     let unsafe_here =
         |character: char| is_deceptive(character) && character != '\n' && character != '\t';
     text.replace(unsafe_here, "\u{fffd}")
+}
+
+/// JSON that means the same and that a terminal may show, too: what could steer it can only stand in
+/// a string, where an escape says it.
+fn escaped(json: &str) -> String {
+    let unsafe_here = |character: &char| is_deceptive(*character) && *character != '\n';
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        if unsafe_here(&character) {
+            text.push_str(&format!("\\u{:04x}", u32::from(character)));
+        } else {
+            text.push(character);
+        }
+    }
+    text
 }
 
 /// A failure if something that was to be printed is lost: a token is shown only once.
@@ -156,6 +172,19 @@ mod tests {
         let shown = visible("a\x1b[2Jb\u{202e}c\r\n\td\u{9b}");
         assert_eq!(shown, "a\u{fffd}[2Jb\u{fffd}c\u{fffd}\n\td\u{fffd}");
         assert_eq!(visible("\u{d55c}\u{1F600}"), "\u{d55c}\u{1F600}");
+    }
+
+    #[test]
+    fn json_for_a_terminal_means_the_same() {
+        let value = json!({"a\u{9b}": "b\u{202e}c\n\u{7f}\u{2028}\u{1F600}"});
+        for json in [value.to_string(), format!("{value:#}")] {
+            let shown = escaped(&json);
+            assert!(
+                !shown.contains(|seen| is_deceptive(seen) && seen != '\n'),
+                "{shown}"
+            );
+            assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), value);
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::UpArgs;
 use crate::client::ConnectionFile;
-use crate::config::{Config, DEFAULT_LISTEN, HubSection};
+use crate::config::Config;
 use crate::desktop::{self, DesktopStart, RunningDesktop, accepted, short};
 use crate::failure::Failure;
 use crate::hub::{self, HubConfig};
@@ -56,21 +56,11 @@ pub(crate) const EXAMPLES: [(&str, &str, bool); 3] = [
 /// Starts both, and works until SIGINT or SIGTERM.
 pub(crate) async fn run(data: &Path, arguments: UpArgs, output: &Output) -> Result<(), Failure> {
     logging::start("warn");
-    let config = Config::read(data, None)?;
-    let listen = arguments
-        .listen
-        .or(config.hub.listen)
-        .unwrap_or(DEFAULT_LISTEN);
+    let config = Config::read(data, arguments.hub.config.as_ref())?;
     // What is wrong with the configuration is said before anything is made.
     config.agents(&Clock::system(), &Entropy::system())?;
-    let hub_config = HubConfig::of(HubSection {
-        listen: Some(listen),
-        task_lease_seconds: arguments
-            .lease
-            .task_lease_seconds
-            .or(config.hub.task_lease_seconds),
-        ..config.hub.clone()
-    })?;
+    let hub_config = HubConfig::of(arguments.hub, config.hub.clone())?;
+    let listen = hub_config.listen;
     paths::make_private_dir(data)?;
     let hub = hub::open_hub(data, hub_config.task_lease_ms())?;
     let listener = hub::bind(listen).await?;

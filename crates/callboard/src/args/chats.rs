@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 
+use callboard_domain::limits::TASKS_LISTED_MAX;
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ChatCommand {
     /// List the chats that linked themselves
     List,
-    /// Unlink a chat: what it claimed goes back, and it can submit nothing more
+    /// Unlink a chat: what it claimed goes back to the task's other chats, tasks that name only this
+    /// one are cancelled, and it can submit nothing more
     Revoke {
         /// Its label or chat_link_id
         chat: String,
@@ -20,9 +22,10 @@ pub(crate) enum TaskCommand {
     /// Assign a task to a chat; with several, the first that claims it does it
     Assign {
         /// The chat's label or chat_link_id; up to 8, separated by commas
-        #[arg(value_name = "CHAT[,CHAT...]", value_delimiter = ',', required = true)]
-        chats: Vec<String>,
-        /// What to do; `-` reads it from the standard input
+        #[arg(value_name = "CHAT[,CHAT...]")]
+        chats: String,
+        /// What to do, in quotes; `-` reads it from the standard input
+        #[arg(allow_hyphen_values = true)]
         text: String,
         /// The key of an earlier assignment whose answer got lost [default: a new one]
         #[arg(long, value_name = "KEY")]
@@ -31,7 +34,7 @@ pub(crate) enum TaskCommand {
     /// List the tasks, latest first
     List {
         /// How many at most
-        #[arg(long, value_name = "N", default_value_t = 50)]
+        #[arg(long, value_name = "N", default_value_t = 50, value_parser = limit)]
         limit: usize,
     },
     /// Show one task with its result and files
@@ -47,6 +50,14 @@ pub(crate) enum TaskCommand {
         /// Its id
         task_id: String,
     },
+}
+
+/// As many tasks as a list may show.
+fn limit(text: &str) -> Result<usize, String> {
+    let found = text.parse().ok();
+    found
+        .filter(|limit| (1..=TASKS_LISTED_MAX).contains(limit))
+        .ok_or_else(|| format!("a number from 1 to {TASKS_LISTED_MAX} is expected"))
 }
 
 #[derive(Debug, Args)]
@@ -72,7 +83,8 @@ pub(crate) struct SubmitArgs {
     pub(crate) task_id: String,
     /// What `claim` printed
     pub(crate) claim_id: String,
-    /// The result; `-` reads it from the standard input
+    /// The result, in quotes; `-` reads it from the standard input
+    #[arg(allow_hyphen_values = true)]
     pub(crate) result: String,
     /// Say that the task could not be done
     #[arg(long)]

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::hub::{AdminAnswer, AdminRequest, ask};
 use crate::output::{Output, table};
 
-pub(crate) use requests::{ChatAnswer, ChatRequest, answer};
+pub(crate) use requests::{ChangedTask, ChatAnswer, ChatRequest, answer};
 
 /// Runs one of the commands about linked chats.
 pub(crate) async fn chat(
@@ -42,17 +42,38 @@ pub(crate) async fn chat(
         }
         ChatCommand::Revoke { chat } => {
             let request = ChatRequest::Revoke { chat };
-            let ChatAnswer::Revoked { label, tasks } = asked(data, request).await? else {
+            let ChatAnswer::Revoked {
+                chat_link_id,
+                label,
+                tasks,
+            } = asked(data, request).await?
+            else {
                 return Err(unexpected());
             };
-            output.done(match tasks {
-                0 => format!("{label} is unlinked"),
-                1 => format!("{label} is unlinked; 1 task lost it"),
-                n => format!("{label} is unlinked; {n} tasks lost it"),
+            let told = json!({"chat_link_id": chat_link_id, "label": label, "tasks": tasks});
+            output.data(&told, || {
+                let unlinked = match label {
+                    Some(label) => format!("{label} is unlinked: it can submit nothing more"),
+                    None => format!("{chat_link_id} was unlinked before"),
+                };
+                let mut lines = vec![unlinked];
+                lines.extend(tasks.iter().map(changed_task));
+                lines
             });
             Ok(())
         }
     }
+}
+
+/// What became of a task that lost a candidate.
+pub(crate) fn changed_task(task: &ChangedTask) -> String {
+    let became = match task.status.as_str() {
+        "cancelled" => "cancelled: no chat is left that could do it",
+        "queued" => "waits for its other chats",
+        "claimed" => "stays with the other chat that has it",
+        status => status,
+    };
+    format!("task      {}  {became}", task.task_id)
 }
 
 /// Runs one of the commands about tasks.
@@ -81,15 +102,16 @@ pub(crate) async fn task(
             Ok(())
         }
         TaskCommand::Show { task_id, save } => {
-            let ChatAnswer::Task { task } = asked(data, ChatRequest::Task { task_id }).await?
+            let ChatAnswer::Task { mut task } = asked(data, ChatRequest::Task { task_id }).await?
             else {
                 return Err(unexpected());
             };
-            output.data(&task, || show::task_lines(&task));
-            match save {
-                Some(folder) => save::artifacts(data, &task, &folder, output).await,
+            let saved = match save {
+                Some(folder) => save::artifacts(data, &mut task, &folder).await,
                 None => Ok(()),
-            }
+            };
+            output.data(&task, || show::task_lines(&task));
+            saved.map_err(Failure::told)
         }
         TaskCommand::Cancel { task_id } => {
             let ChatAnswer::Cancelled { cancelled, status } =
@@ -112,7 +134,7 @@ pub(crate) async fn task(
 
 async fn assign(
     data: &Path,
-    chats: Vec<String>,
+    chats: String,
     text: String,
     key: Option<String>,
     output: &Output,
@@ -197,6 +219,7 @@ pub(crate) async fn asked(data: &Path, request: ChatRequest) -> Result<ChatAnswe
         | AdminAnswer::Desktops { .. }
         | AdminAnswer::Tokens { .. }
         | AdminAnswer::Done { .. }
+        | AdminAnswer::Disconnected { .. }
         | AdminAnswer::Refused { .. } => Err(unexpected()),
     }
 }

@@ -1,11 +1,13 @@
 //! What the owner can ask of a hub about linked chats, over its socket or directly.
 
+use std::path::PathBuf;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use callboard_domain::linked_task::{Host, status_text};
 use callboard_domain::{ChatLinkId, ClaimId, TaskId, cut_utf16};
 use callboard_hub::{Hub, HubError};
-use callboard_store::{Artifact, Candidate, ChatRow, OwnedTask, Store};
+use callboard_store::{Artifact, Candidate, ChatRow, OwnedTask, Store, TaskRow};
 use callboard_wire::rfc3339;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +23,8 @@ pub(crate) enum ChatRequest {
         chat: String,
     },
     Assign {
-        chats: Vec<String>,
+        /// Labels or ids, separated by commas.
+        chats: String,
         text: String,
         idempotency_key: String,
     },
@@ -45,13 +48,48 @@ pub(crate) enum ChatRequest {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ChatAnswer {
-    Links { chats: Vec<ChatLine> },
-    Revoked { label: String, tasks: usize },
-    Assigned { task: TaskLine, replayed: bool },
-    Tasks { tasks: Vec<TaskLine> },
-    Task { task: TaskLine },
-    Cancelled { cancelled: bool, status: String },
-    Artifact { content_base64: String },
+    Links {
+        chats: Vec<ChatLine>,
+    },
+    Revoked {
+        chat_link_id: String,
+        /// `None` for a chat that was revoked before.
+        label: Option<String>,
+        tasks: Vec<ChangedTask>,
+    },
+    Assigned {
+        task: TaskLine,
+        replayed: bool,
+    },
+    Tasks {
+        tasks: Vec<TaskLine>,
+    },
+    Task {
+        task: TaskLine,
+    },
+    Cancelled {
+        cancelled: bool,
+        status: String,
+    },
+    Artifact {
+        content_base64: String,
+    },
+}
+
+/// A task that lost a candidate, and where that left it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ChangedTask {
+    pub(crate) task_id: String,
+    pub(crate) status: String,
+}
+
+impl From<&TaskRow> for ChangedTask {
+    fn from(row: &TaskRow) -> Self {
+        Self {
+            task_id: row.task_id.to_string(),
+            status: row.task.status().to_string(),
+        }
+    }
 }
 
 /// A linked chat.
@@ -81,6 +119,8 @@ pub(crate) struct TaskLine {
     pub(crate) expires_at: String,
     /// The label of the chat that has the task, or did it.
     pub(crate) claimed_by: Option<String>,
+    /// The id of that chat.
+    pub(crate) claimed_by_chat_link_id: Option<String>,
     /// The claim that is alive, or that did it.
     pub(crate) claim_id: Option<String>,
     pub(crate) lease_until: Option<String>,
@@ -113,6 +153,12 @@ pub(crate) struct ArtifactLine {
     pub(crate) media_type: String,
     pub(crate) size_bytes: u64,
     pub(crate) sha256: String,
+    /// Where it was saved just now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) saved_as: Option<PathBuf>,
+    /// Why it could not be saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) not_saved: Option<String>,
 }
 
 /// Does what was asked.
@@ -127,22 +173,37 @@ pub(crate) async fn answer<S: Store>(
             Ok(ChatAnswer::Links { chats })
         }
         ChatRequest::Revoke { chat } => {
-            let live = hub.chat_links().await?;
-            let link_id = find(&live, &chat)?;
-            let changed = hub.revoke_chat_link(&link_id).await?;
-            let named = live.iter().find(|row| row.link.id.to_string() == link_id);
-            let label = named.map_or(chat, |row| row.link.label.clone());
-            let tasks = changed.len();
-            Ok(ChatAnswer::Revoked { label, tasks })
+            let live = known(hub.chat_links().await?);
+            let chat_link_id = find(&live, chat.trim())?;
+            let changed = hub.revoke_chat_link(&chat_link_id).await?;
+            let named = live.into_iter().find(|known| known.id == chat_link_id);
+            let label = named.map(|known| known.label);
+            let tasks = changed.iter().map(ChangedTask::from).collect();
+            Ok(ChatAnswer::Revoked {
+                chat_link_id,
+                label,
+                tasks,
+            })
         }
         ChatRequest::Assign {
             chats,
             text,
             idempotency_key,
         } => {
-            let live = hub.chat_links().await?;
-            let ids: Result<Vec<_>, _> = chats.iter().map(|chat| find(&live, chat)).collect();
-            let assigned = hub.assign_task(&ids?, &text, &idempotency_key).await?;
+            let mut chats_known = known(hub.chat_links().await?);
+            // A repeated assignment may name a chat that has gone since.
+            if let Some(before) = hub.task_by_key(&idempotency_key).await? {
+                let candidates = before.candidates.into_iter().map(|candidate| Known {
+                    id: candidate.link_id.to_string(),
+                    label: candidate.label,
+                });
+                let gone: Vec<_> = candidates
+                    .filter(|candidate| !chats_known.contains(candidate))
+                    .collect();
+                chats_known.extend(gone);
+            }
+            let ids = find_all(&chats_known, &chats)?;
+            let assigned = hub.assign_task(&ids, &text, &idempotency_key).await?;
             let task = hub.task(&assigned.row.task_id.to_string()).await?;
             let (task, replayed) = (task_line(task), assigned.replayed);
             Ok(ChatAnswer::Assigned { task, replayed })
@@ -178,22 +239,58 @@ pub(crate) async fn answer<S: Store>(
     }
 }
 
-/// The id of the chat that an id or a label means. What is neither is passed on, and refused like
-/// an unknown id.
-fn find(live: &[ChatRow], chat: &str) -> Result<String, HubError> {
-    let chat = chat.trim();
-    if chat.parse::<ChatLinkId>().is_ok() {
-        return Ok(chat.to_owned());
+/// A chat that can be named.
+#[derive(Debug, PartialEq, Eq)]
+struct Known {
+    id: String,
+    label: String,
+}
+
+fn known(live: Vec<ChatRow>) -> Vec<Known> {
+    let known = |row: ChatRow| Known {
+        id: row.link.id.to_string(),
+        label: row.link.label,
+    };
+    live.into_iter().map(known).collect()
+}
+
+/// The id of the chat that an id or a label means.
+fn find(chats: &[Known], chat: &str) -> Result<String, HubError> {
+    if let Ok(id) = chat.parse::<ChatLinkId>() {
+        return Ok(id.to_string());
     }
-    let mut named = live.iter().filter(|row| row.link.label == chat);
+    let mut named = chats.iter().filter(|known| known.label == chat);
     match (named.next(), named.next()) {
-        (Some(only), None) => Ok(only.link.id.to_string()),
-        (None, _) => Ok(chat.to_owned()),
+        (Some(only), None) => Ok(only.id.clone()),
+        (None, _) => Err(HubError::Invalid(format!(
+            "No linked chat is called `{chat}`: `callboard chat list` shows them."
+        ))),
         (Some(_), Some(_)) => Err(HubError::Invalid(format!(
-            "Several linked chats are called `{chat}`. Use the chat_link_id that `callboard chat \
-             list` shows."
+            "Several linked chats are called `{chat}`: use the id that `callboard chat list` \
+             shows."
         ))),
     }
+}
+
+/// The ids of the chats that a list separated by commas names. A label may contain a comma: the
+/// longest name that is known counts.
+fn find_all(chats: &[Known], list: &str) -> Result<Vec<String>, HubError> {
+    let parts: Vec<_> = list.split(',').collect();
+    let mut ids = Vec::new();
+    let mut at = 0;
+    while at < parts.len() {
+        let is_known = |end: &usize| {
+            let name = parts[at..*end].join(",");
+            chats.iter().any(|known| known.label == name.trim())
+        };
+        let end = (at + 1..=parts.len())
+            .rev()
+            .find(is_known)
+            .unwrap_or(at + 1);
+        ids.push(find(chats, parts[at..end].join(",").trim())?);
+        at = end;
+    }
+    Ok(ids)
 }
 
 fn chat_line(row: ChatRow) -> ChatLine {
@@ -220,6 +317,7 @@ fn task_line(owned: OwnedTask) -> TaskLine {
         status: status.to_string(),
         shown: status_text(status, host(&owned.candidates)).to_owned(),
         claimed_by: claimed_by.map(|candidate| candidate.label.clone()),
+        claimed_by_chat_link_id: claim.map(|claim| claim.link_id.to_string()),
         claim_id: claim.map(|claim| claim.id.to_string()),
         assigned_at: rfc3339(task.assigned_at),
         expires_at: rfc3339(task.expires_at),
@@ -273,5 +371,62 @@ fn artifact_line(artifact: Artifact) -> ArtifactLine {
         media_type: artifact.media_type,
         size_bytes: artifact.size_bytes,
         sha256: artifact.content.to_hex(),
+        saved_as: None,
+        not_saved: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chats() -> Vec<Known> {
+        let labels = ["Tax", "Tax, 2025", "Garden", "Garden", "a,b,c", "c"];
+        let known = |(number, label): (u8, &str)| Known {
+            id: ChatLinkId::from_bytes([number; 16]).to_string(),
+            label: label.to_owned(),
+        };
+        (0..).zip(labels).map(known).collect()
+    }
+
+    #[test]
+    fn a_list_of_chats_finds_labels_with_commas_and_ids() {
+        let chats = chats();
+        let id = |number: usize| chats[number].id.clone();
+        let upper = id(2).to_uppercase();
+        for (list, found) in [
+            ("Tax", vec![id(0)]),
+            ("Tax, 2025", vec![id(1)]),
+            (" Tax , c ", vec![id(0), id(5)]),
+            ("a,b,c,Tax, 2025,Tax", vec![id(4), id(1), id(0)]),
+            (&format!("c,{upper}"), vec![id(5), id(2)]),
+        ] {
+            assert_eq!(find_all(&chats, list), Ok(found), "{list}");
+        }
+    }
+
+    #[test]
+    fn the_chat_that_is_not_known_or_not_alone_is_named() {
+        for (list, words) in [
+            (
+                "Tax,Taxi",
+                "No linked chat is called `Taxi`: `callboard chat list` shows them.",
+            ),
+            (
+                "Tax, 2024",
+                "No linked chat is called `2024`: `callboard chat list` shows them.",
+            ),
+            (
+                "",
+                "No linked chat is called ``: `callboard chat list` shows them.",
+            ),
+            (
+                "Garden",
+                "Several linked chats are called `Garden`: use the id that `callboard chat list` shows.",
+            ),
+        ] {
+            let refused = find_all(&chats(), list).unwrap_err();
+            assert_eq!(refused.to_string(), words, "{list}");
+        }
     }
 }

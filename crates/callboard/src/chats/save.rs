@@ -10,7 +10,6 @@ use callboard_domain::is_deceptive;
 use super::requests::TaskLine;
 use super::{ChatAnswer, ChatRequest, asked, unexpected};
 use crate::failure::Failure;
-use crate::output::Output;
 
 /// Longest name of a saved file, in bytes: file systems take 255, and ` (100)` may be added.
 const NAME_BYTES_MAX: usize = 240;
@@ -19,22 +18,21 @@ const OTHER_CLAIMS: &str = "other claims";
 /// How many names are tried for a file whose own is taken.
 const NAMES_MAX: usize = 100;
 
-/// Saves every file of `task` into `folder`; what is there already stays as it is. Files of claims
-/// that lapsed go into a folder of their own: they are no part of the answer. A file that cannot be
-/// saved keeps back no other.
+/// Saves every file of `task` into `folder` and notes where; what is there already stays as it is,
+/// and a file that was saved before is not saved again. Files of claims that lapsed go into a folder
+/// of their own: they are no part of the answer. A file that cannot be saved keeps back no other.
 pub(super) async fn artifacts(
     data: &Path,
-    task: &TaskLine,
+    task: &mut TaskLine,
     folder: &Path,
-    output: &Output,
 ) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         Failure::failed(format!("cannot save into {}: {error}", folder.display()))
             .hint("choose another folder with --save")
     };
     std::fs::create_dir_all(folder).map_err(failed)?;
-    let mut missed = 0;
-    for artifact in &task.artifacts {
+    let (mut missed, all) = (0, task.artifacts.len());
+    for artifact in &mut task.artifacts {
         let of_answer = task
             .claim_id
             .as_ref()
@@ -58,28 +56,25 @@ pub(super) async fn artifacts(
             save(&place, &artifact.name, &content).map_err(failed)
         };
         match saved.await {
-            Ok(path) => output.note(format!("saved     {}", path.display())),
+            Ok(path) => artifact.saved_as = Some(path),
             Err(failure) => {
                 missed += 1;
-                output.note(format!("not saved {}: {}", artifact.name, failure.message));
+                artifact.not_saved = Some(failure.message);
             }
         }
     }
     if missed > 0 {
-        let all = task.artifacts.len();
         return Err(
             Failure::failed(format!("{missed} of {all} files could not be saved")).hint(
                 "the lines above say why; choose another folder with --save, or run it again",
             ),
         );
     }
-    if task.artifacts.is_empty() {
-        output.note("The task has no files.");
-    }
     Ok(())
 }
 
-/// Writes a new file under `name`, or under the next free variant of it.
+/// Writes a new file under `name`, or under the next free variant of it, unless one of them has
+/// this content already.
 fn save(folder: &Path, name: &str, content: &[u8]) -> std::io::Result<PathBuf> {
     let name = harmless(name);
     for number in 1..=NAMES_MAX {
@@ -89,11 +84,22 @@ fn save(folder: &Path, name: &str, content: &[u8]) -> std::io::Result<PathBuf> {
                 file.write_all(content)?;
                 return Ok(path);
             }
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                if is_same(&path, content) {
+                    return Ok(path);
+                }
+            }
             Err(error) => return Err(error),
         }
     }
     Err(ErrorKind::AlreadyExists.into())
+}
+
+/// Whether a plain file has this content. One that cannot be read counts as another.
+fn is_same(path: &Path, content: &[u8]) -> bool {
+    let plain = std::fs::symlink_metadata(path)
+        .is_ok_and(|found| found.is_file() && found.len() == content.len() as u64);
+    plain && std::fs::read(path).is_ok_and(|found| found == content)
 }
 
 /// `report.md`, then `report (2).md`.
@@ -148,8 +154,11 @@ mod tests {
             ),
             ("..", "file"),
         ] {
-            let saved = save(folder.path(), name, name.as_bytes()).unwrap();
+            let content = [name, saved_as].concat();
+            let saved = save(folder.path(), name, content.as_bytes()).unwrap();
             assert_eq!(saved, folder.path().join(saved_as));
+            let again = save(folder.path(), name, content.as_bytes()).unwrap();
+            assert_eq!(again, saved, "it is there already");
         }
     }
 }

@@ -11,6 +11,8 @@ pub(super) fn chat_row(chat: &ChatLine) -> Vec<String> {
         chat.agent.clone(),
         chat.project.clone(),
         chat.chat_link_id.clone(),
+        chat.linked_at.clone(),
+        chat.reference.clone().unwrap_or_default(),
     ]
 }
 
@@ -52,6 +54,12 @@ pub(super) fn task_lines(task: &TaskLine) -> Vec<String> {
             ""
         };
         lines.push(artifact(file) + other);
+        if let Some(path) = &file.saved_as {
+            lines.push(format!("          saved as {}", path.display()));
+        }
+        if let Some(why) = &file.not_saved {
+            lines.push(format!("          not saved: {why}"));
+        }
     }
     lines.extend([String::new(), task.text.clone()]);
     if let Some(result) = &task.result {

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use callboard_domain::limits::{ARTIFACT_BYTES_MAX, TASK_RESULT_UTF16_MAX};
+use callboard_domain::limits::{ARTIFACT_BYTES_MAX, ARTIFACT_ID_CHARS_MAX, TASK_RESULT_UTF16_MAX};
+use callboard_domain::{Refusal, Timestamp};
+use callboard_wire::rfc3339;
 use callboard_wire::tools::{
     claim_linked_chat_task, link_current_chat, read_linked_chat_tasks, submit_linked_chat_result,
     upload_linked_chat_artifact,
@@ -16,7 +18,7 @@ use super::{Chat, fresh_key, projects};
 use crate::args::{LinkArgs, SubmitArgs, UploadArgs};
 use crate::chats::text_or_input;
 use crate::failure::Failure;
-use crate::output::{Output, table};
+use crate::output::Output;
 
 pub(super) async fn link(chat: &Chat, arguments: LinkArgs, output: &Output) -> Result<(), Failure> {
     let found = projects(chat, arguments.project.as_deref()).await?;
@@ -66,17 +68,36 @@ pub(super) async fn tasks(
 ) -> Result<(), Failure> {
     let call = json!({"chat_link_id": chat_link_id});
     let inbox: read_linked_chat_tasks::Answer = chat.ask("read_linked_chat_tasks", call).await?;
-    let row = |task: &read_linked_chat_tasks::Task| {
-        let text = task.text.clone().unwrap_or_default();
-        vec![task.task_id.to_string(), task.status.clone(), text]
-    };
-    output.data(&inbox, || {
-        table(&inbox.tasks.iter().map(row).collect::<Vec<_>>())
-    });
+    output.data(&inbox, || inbox.tasks.iter().flat_map(task_lines).collect());
     if inbox.tasks.is_empty() {
         output.note("Nothing waits for this chat.");
     }
     Ok(())
+}
+
+/// A task as a block of lines. Its text is indented, so that no line of it can be taken for a field.
+fn task_lines(task: &read_linked_chat_tasks::Task) -> Vec<String> {
+    let mut lines = vec![
+        format!("task       {}", task.task_id),
+        format!("status     {}", task.status),
+    ];
+    if let Some(claim_id) = task.claim_id {
+        lines.push(format!("claim      {claim_id}"));
+    }
+    if let Some(until) = task.lease_until {
+        lines.push(format!("until      {}", at(until)));
+    }
+    if let Some(text) = &task.text {
+        lines.push(format!("expires    {}", task.expires_at));
+        lines.extend(text.lines().map(|line| format!("    {line}")));
+    }
+    lines.push(String::new());
+    lines
+}
+
+/// Epoch seconds, as people read them.
+fn at(epoch_seconds: i64) -> String {
+    rfc3339(Timestamp::from_millis(epoch_seconds.saturating_mul(1_000)))
 }
 
 pub(super) async fn claim(
@@ -91,7 +112,7 @@ pub(super) async fn claim(
     output.data(&claimed, || {
         vec![
             format!("claim      {}", claimed.claim_id),
-            format!("until      {}   (epoch seconds)", claimed.lease_until),
+            format!("until      {}", at(claimed.lease_until)),
         ]
     });
     Ok(())
@@ -145,13 +166,18 @@ pub(super) async fn upload(
         "chat_link_id": arguments.chat_link_id,
         "task_id": arguments.task_id,
         "claim_id": arguments.claim_id,
-        "artifact_id": arguments.artifact_id.unwrap_or_else(|| name.clone()),
+        "artifact_id": arguments.artifact_id.unwrap_or_else(|| default_id(&name)),
         "name": name,
         "media_type": media_type,
         "content_base64": STANDARD.encode(content),
     });
     let uploaded = chat.ask("upload_linked_chat_artifact", call).await;
-    let uploaded: upload_linked_chat_artifact::Answer = uploaded.map_err(again_is_fine)?;
+    let uploaded: upload_linked_chat_artifact::Answer = uploaded.map_err(|failure| {
+        if failure.message == Refusal::ArtifactDiffers.public_text() {
+            return failure.hint("to keep both files, choose another id with --artifact-id");
+        }
+        again_is_fine(failure)
+    })?;
     output.data(&uploaded, || {
         vec![
             ok(uploaded.replayed, "the file was stored before"),
@@ -159,6 +185,11 @@ pub(super) async fn upload(
         ]
     });
     Ok(())
+}
+
+/// The id of a file that was given none: its name, as far as an id may be long.
+fn default_id(name: &str) -> String {
+    name.chars().take(ARTIFACT_ID_CHARS_MAX).collect()
 }
 
 fn ok(replayed: bool, before: &str) -> String {

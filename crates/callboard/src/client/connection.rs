@@ -74,7 +74,14 @@ impl Chat {
         };
         let url = url.or(noted_url).ok_or_else(|| missing("endpoint"))?;
         let token = token.or(noted_token).ok_or_else(|| missing("token"))?;
-        Self::connect(url.trim(), token.trim()).await
+        let token = token.trim();
+        if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(Failure::usage(
+                "this is no token: it has white space or other signs in it",
+            )
+            .hint(TOKEN_HINT));
+        }
+        Self::connect(url.trim(), token).await
     }
 
     /// Connects, with the newest revision that both sides speak.
@@ -90,13 +97,7 @@ impl Chat {
             Failure::cannot_start(format!("{url} accepts connections and does not answer"))
                 .hint("is it the MCP endpoint of a hub? `callboard up` starts one here")
         })?;
-        let service = service.map_err(|error| match error.is_authorization_required() {
-            true => Failure::failed(format!("{url} does not know this token")).hint(
-                "`callboard hub token list` shows the connected agents; make a new one there",
-            ),
-            false => Failure::cannot_start(format!("cannot reach {url}: {}", why_not(&error)))
-                .hint("is the hub running? `callboard up` starts one here"),
-        })?;
+        let service = service.map_err(|error| no_connection(url, &error))?;
         Ok(Self {
             service,
             url: url.to_owned(),
@@ -120,12 +121,9 @@ impl Chat {
             let seconds = PATIENCE.as_secs();
             CallError::Lost(format!("it took longer than {seconds} s"))
         })?;
-        let result = answered.map_err(|error| {
-            if let ServiceError::McpError(error) = error {
-                CallError::Refused(error.to_string())
-            } else {
-                CallError::Lost(root_cause(&error))
-            }
+        let result = answered.map_err(|error| match refused(&error) {
+            Some(sentence) => CallError::Refused(sentence),
+            None => CallError::Lost(root_cause(&error)),
         })?;
         let text = result.content.iter().find_map(ContentBlock::as_text);
         let text = text.map(|text| text.text.clone()).unwrap_or_default();
@@ -216,23 +214,75 @@ fn is_this_machine(url: &reqwest::Url) -> bool {
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
-fn why_not(error: &ClientInitializeError) -> String {
+/// Why there is no connection.
+fn no_connection(url: &str, error: &ClientInitializeError) -> Failure {
     if let ClientInitializeError::LegacyFallbackFailed { fallback, .. } = error {
-        return why_not(fallback);
+        return no_connection(url, fallback);
     }
-    if let ClientInitializeError::TransportError { error, .. } = error {
-        return transport_cause(error);
+    if error.is_authorization_required() {
+        return Failure::failed(format!("{url} does not know this token")).hint(TOKEN_HINT);
     }
-    root_cause(error)
+    let ClientInitializeError::TransportError { error, .. } = error else {
+        let why = root_cause(error);
+        let why = match http_status(&why) {
+            Some(status) => format!("it answers {status}"),
+            None => why,
+        };
+        return Failure::failed(format!("{url} is no MCP endpoint: {why}")).hint(ENDPOINT_HINT);
+    };
+    let cause = match http_error(error) {
+        Some(StreamableHttpError::UnexpectedServerResponse(response)) => {
+            let status = http_status(response).unwrap_or("something else");
+            return Failure::failed(format!("{url} is no MCP endpoint: it answers {status}"))
+                .hint(ENDPOINT_HINT);
+        }
+        Some(StreamableHttpError::Client(error)) => root_cause(error),
+        Some(_) | None => root_cause(&*error.error),
+    };
+    Failure::cannot_start(format!("cannot reach {url}: {cause}"))
+        .hint("is the hub running? `callboard up` starts one here")
+}
+
+/// How to come to a token.
+const TOKEN_HINT: &str = "on the hub, `callboard hub token list` shows the connected agents and `callboard hub token \
+     create` makes a new token";
+/// What an endpoint looks like.
+const ENDPOINT_HINT: &str = "the endpoint of a hub is its address and /mcp";
+
+/// The sentence of an answer that says no. Everything else may or may not have been carried out.
+fn refused(error: &ServiceError) -> Option<String> {
+    if let ServiceError::McpError(error) = error {
+        return Some(error.message.to_string());
+    }
+    let ServiceError::TransportSend(error) = error else {
+        return None;
+    };
+    let error = http_error(error)?;
+    if let StreamableHttpError::AuthRequired(_) = error {
+        return Some("the hub knows this token no longer: its owner disconnected it".to_owned());
+    }
+    if let StreamableHttpError::InsufficientScope(error) = error {
+        let scope = error.get_required_scope().unwrap_or("that this takes");
+        return Some(format!(
+            "this token lacks the scope {scope}: the hub's owner can make another"
+        ));
+    }
+    if let StreamableHttpError::UnexpectedServerResponse(response) = error {
+        let status = http_status(response)?;
+        let refused = format!("the hub refused the request: {status}");
+        return status.starts_with("HTTP 4").then_some(refused);
+    }
+    None
+}
+
+/// `HTTP 404 Not Found` out of what rmcp says of a response; the body that follows it says nothing
+/// more to people.
+fn http_status(said: &str) -> Option<&str> {
+    let status = &said[said.find("HTTP ")?..];
+    status.split(':').next()
 }
 
 /// What the HTTP client met; the transport's error does not give it as its source.
-fn transport_cause(error: &DynamicTransportError) -> String {
-    let http = error
-        .error
-        .downcast_ref::<StreamableHttpError<reqwest::Error>>();
-    if let Some(StreamableHttpError::Client(error)) = http {
-        return root_cause(error);
-    }
-    root_cause(&*error.error)
+fn http_error(error: &DynamicTransportError) -> Option<&StreamableHttpError<reqwest::Error>> {
+    error.error.downcast_ref()
 }

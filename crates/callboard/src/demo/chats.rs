@@ -157,7 +157,7 @@ impl Pair<'_> {
 
     async fn assign(&self, text: &str, key: &str) -> Result<String, Failure> {
         let request = ChatRequest::Assign {
-            chats: vec![self.first.link_id.clone(), self.second.link_id.clone()],
+            chats: format!("{},{}", self.first.link_id, self.second.link_id),
             text: text.to_owned(),
             idempotency_key: key.to_owned(),
         };

@@ -2,11 +2,11 @@
 
 use callboard_domain::{Refusal, Scopes};
 use callboard_hub::{Hub, HubError};
-use callboard_store::Store;
+use callboard_store::{RunRow, Store};
 use callboard_wire::rfc3339;
 use serde::{Deserialize, Serialize};
 
-use crate::chats::{self, ChatAnswer, ChatRequest};
+use crate::chats::{self, ChangedTask, ChatAnswer, ChatRequest};
 
 /// One request over the hub's socket: one JSON line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -35,6 +35,23 @@ pub(crate) enum AdminRequest {
     Chats(ChatRequest),
 }
 
+impl AdminRequest {
+    /// Whether it is a way to begin with a new hub.
+    pub(crate) fn makes_something(&self) -> bool {
+        match self {
+            Self::CreateProject { .. } | Self::CreateDesktop { .. } | Self::CreateToken { .. } => {
+                true
+            }
+            Self::ListProjects
+            | Self::ListDesktops
+            | Self::RebindDesktop { .. }
+            | Self::ListTokens
+            | Self::RevokeToken { .. }
+            | Self::Chats(_) => false,
+        }
+    }
+}
+
 /// The answer: one JSON line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -60,12 +77,25 @@ pub(crate) enum AdminAnswer {
     Done {
         message: String,
     },
+    Disconnected {
+        name: String,
+        runs: Vec<ChangedRun>,
+        tasks: Vec<ChangedTask>,
+    },
     Chats(Box<ChatAnswer>),
     Refused {
         message: String,
         #[serde(default)]
         hint: Option<String>,
     },
+}
+
+/// A run whose agent was disconnected, and where that left it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ChangedRun {
+    pub(crate) command_id: String,
+    pub(crate) status: String,
+    pub(crate) cancel_requested: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -150,19 +180,16 @@ async fn answer<S: Store>(hub: &Hub<S>, request: AdminRequest) -> Result<AdminAn
         }
         AdminRequest::RevokeToken { name } => {
             let changed = hub.revoke_connection(&name).await?;
-            let (runs, tasks) = (changed.runs.len(), changed.tasks.len());
-            let mut message = format!("{name} is disconnected");
-            match runs {
-                0 => {}
-                1 => message.push_str("; 1 run was cancelled or asked to stop"),
-                n => message.push_str(&format!("; {n} runs were cancelled or asked to stop")),
-            }
-            match tasks {
-                0 => {}
-                1 => message.push_str("; 1 task lost a chat"),
-                n => message.push_str(&format!("; {n} tasks lost a chat")),
-            }
-            Ok(AdminAnswer::Done { message })
+            let run = |row: &RunRow| ChangedRun {
+                command_id: row.command_id.to_string(),
+                status: row.run.status().to_string(),
+                cancel_requested: row.run.cancel_requested(),
+            };
+            Ok(AdminAnswer::Disconnected {
+                name,
+                runs: changed.runs.iter().map(run).collect(),
+                tasks: changed.tasks.iter().map(ChangedTask::from).collect(),
+            })
         }
         AdminRequest::ListProjects => projects(hub).await,
         AdminRequest::ListDesktops => desktops(hub).await,

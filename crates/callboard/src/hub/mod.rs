@@ -7,6 +7,7 @@ mod socket;
 use std::path::Path;
 
 use crate::args::{HubCommand, HubDesktopCommand, HubProjectCommand, HubTokenCommand};
+use crate::chats::changed_task;
 use crate::failure::Failure;
 use crate::output::{Output, table};
 
@@ -77,6 +78,15 @@ fn show(answer: &AdminAnswer, output: &Output) {
                 ]
             };
             table(&tokens.iter().map(row).collect::<Vec<_>>())
+        }
+        AdminAnswer::Disconnected { name, runs, tasks } => {
+            let mut lines = vec![format!("{name} is disconnected: its token works no more")];
+            lines.extend(runs.iter().map(|run| match run.status.as_str() {
+                "running" => format!("run       {}  asked to stop", run.command_id),
+                status => format!("run       {}  {status}", run.command_id),
+            }));
+            lines.extend(tasks.iter().map(changed_task));
+            lines
         }
         AdminAnswer::Done { message } | AdminAnswer::Refused { message, .. } => {
             vec![message.clone()]

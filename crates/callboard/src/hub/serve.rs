@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::socket;
-use crate::args::{ServeArgs, TASK_LEASE_SECONDS};
+use crate::args::{HubArgs, ServeArgs, TASK_LEASE_SECONDS};
 use crate::config::{Config, DEFAULT_LISTEN, HubSection};
 use crate::failure::{Failure, chain};
 use crate::output::Output;
@@ -38,10 +38,11 @@ pub(crate) struct HubConfig {
 }
 
 impl HubConfig {
-    /// What the sources say, and defaults for the rest.
-    pub(crate) fn of(section: HubSection) -> Result<Self, Failure> {
-        let lease = section
+    /// What the flags and the environment say, else the file, and defaults for the rest.
+    pub(crate) fn of(arguments: HubArgs, file: HubSection) -> Result<Self, Failure> {
+        let lease = arguments
             .task_lease_seconds
+            .or(file.task_lease_seconds)
             .unwrap_or(TASK_LEASE_MS_DEFAULT / 1_000);
         if !TASK_LEASE_SECONDS.contains(&lease) {
             return Err(Failure::usage(format!(
@@ -50,12 +51,17 @@ impl HubConfig {
                 TASK_LEASE_SECONDS.end()
             )));
         }
-        Ok(Self {
-            listen: section.listen.unwrap_or(DEFAULT_LISTEN),
-            public_url: section.public_url,
-            public_tool_list: section.public_tool_list.unwrap_or(true),
+        let config = Self {
+            listen: arguments.listen.or(file.listen).unwrap_or(DEFAULT_LISTEN),
+            public_url: arguments.public_url.or(file.public_url),
+            public_tool_list: arguments
+                .public_tool_list
+                .or(file.public_tool_list)
+                .unwrap_or(true),
             task_lease_seconds: lease,
-        })
+        };
+        config.options()?;
+        Ok(config)
     }
 
     /// The lease in the hub's own unit.
@@ -71,18 +77,8 @@ impl HubConfig {
 
 /// Runs the hub in the foreground until SIGINT or SIGTERM.
 pub(super) async fn run(data: &Path, arguments: ServeArgs, output: &Output) -> Result<(), Failure> {
-    let file = Config::read(data, arguments.config.as_ref())?.hub;
-    let section = HubSection {
-        listen: arguments.listen.or(file.listen),
-        public_url: arguments.public_url.or(file.public_url),
-        public_tool_list: arguments.public_tool_list.or(file.public_tool_list),
-        task_lease_seconds: arguments
-            .lease
-            .task_lease_seconds
-            .or(file.task_lease_seconds),
-    };
-    let config = HubConfig::of(section)?;
-    config.options()?;
+    let file = Config::read(data, arguments.hub.config.as_ref())?.hub;
+    let config = HubConfig::of(arguments.hub, file)?;
     if arguments.print_config {
         let text = toml::to_string(&config).map_err(|error| Failure::failed(error.to_string()))?;
         output.data(&config, || text.lines().map(str::to_owned).collect());

@@ -106,6 +106,14 @@ async fn read_line(reader: impl AsyncRead + Unpin) -> std::io::Result<String> {
 pub(crate) async fn ask(data: &Path, request: AdminRequest) -> Result<AdminAnswer, Failure> {
     let answer = match UnixStream::connect(paths::hub_socket(data)).await {
         Ok(stream) => ask_running(stream, &request).await?,
+        // Whoever asks for what is there, in a folder where no hub ever was, has mistyped it.
+        Err(_) if !request.makes_something() && is_without_hub(data) => {
+            let message = format!("there is no hub in {}", data.display());
+            return Err(Failure::usage(message).hint(
+                "name its folder with --data, or make one with `callboard up` or `callboard hub \
+                 project create NAME`",
+            ));
+        }
         Err(_) => perform(&*open_hub(data, TASK_LEASE_MS_DEFAULT)?, request).await,
     };
     match answer {
@@ -118,9 +126,16 @@ pub(crate) async fn ask(data: &Path, request: AdminRequest) -> Result<AdminAnswe
         | AdminAnswer::Secret { .. }
         | AdminAnswer::Desktops { .. }
         | AdminAnswer::Tokens { .. }
+        | AdminAnswer::Disconnected { .. }
         | AdminAnswer::Chats(_)
         | AdminAnswer::Done { .. } => Ok(answer),
     }
+}
+
+/// Whether there is no database. A data folder that is none is told by whoever opens it.
+fn is_without_hub(data: &Path) -> bool {
+    let found = std::fs::metadata(paths::hub_database(data));
+    found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
 async fn ask_running(stream: UnixStream, request: &AdminRequest) -> Result<AdminAnswer, Failure> {
