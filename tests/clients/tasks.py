@@ -99,7 +99,7 @@ async def replay(call_tool, chat_link_id):
     twice = await answer(call_tool, "upload_linked_chat_artifact", artifact)
     check(twice == stored | {"replayed": True}, twice)
     other = await refused(call_tool, "upload_linked_chat_artifact", artifact | {"text": "5\n"})
-    check(other.startswith("rejected: "), other)
+    check(other == "rejected: this artifact_id holds other content, use a new artifact_id", other)
 
     request = submission(chat_link_id, task_id, claim_id, "4")
     first = await answer(call_tool, "submit_linked_chat_result", request)

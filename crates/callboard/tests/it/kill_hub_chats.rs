@@ -1,6 +1,10 @@
 //! `kill -9` of the hub between any two steps of a task's life, and in the middle of each step.
 
-use serde_json::Value;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::UnixStream;
 
 use crate::network::{Lost, Network};
 use crate::process::{Outcome, run};
@@ -190,4 +194,80 @@ async fn a_task_survives_a_hub_that_dies_before_it_gets_each_call() {
 #[tokio::test]
 async fn a_task_survives_a_hub_that_dies_before_each_answer_arrives() {
     a_life_with_deaths(Some(Lost::Answer)).await;
+}
+
+/// How long after the owner's request the hub dies: at once, in the middle of it, or when it has
+/// stored it and nobody has read the answer.
+const DEATHS: [Duration; 4] = [
+    Duration::ZERO,
+    Duration::from_micros(300),
+    Duration::from_millis(1),
+    Duration::from_millis(20),
+];
+
+impl Life {
+    /// Sends a request of the owner over the hub's socket, and kills the hub before it is answered.
+    async fn owner_unanswered(&mut self, request: Value, death: Duration) {
+        let socket = self.rig.hub_data().join("hub").join("hub.sock");
+        let mut stream = UnixStream::connect(socket).await.unwrap();
+        let line = format!("{request}\n");
+        stream.write_all(line.as_bytes()).await.unwrap();
+        tokio::time::sleep(death).await;
+        self.kill_and_start_hub().await;
+    }
+
+    /// A chat is unlinked by a hub that dies each time: in the end it is, and its task waits for the
+    /// other.
+    async fn claim_of_a_revoked_chat_is_lost(&mut self, spare: &str) {
+        let both = format!("{},{spare}", self.chat);
+        let assigned = self.owner(&["task", "assign", &both, "Either"]).await;
+        let task = text(&assigned["task"]["task_id"]);
+        let claimed = self.client(&["claim", spare, &task]).await.ok().json();
+        for death in DEATHS {
+            let request = json!({"ask": "chats", "about": "revoke", "chat": spare});
+            self.owner_unanswered(request, death).await;
+        }
+        let revoked = self.owner(&["chat", "revoke", spare]).await;
+        assert_eq!(revoked["chat_link_id"], spare);
+        let late = ["submit", spare, &task, &text(&claimed["claim_id"]), "late"];
+        self.client(&late).await.fails(1, "rejected: missing");
+        let waiting = self.owner(&["task", "show", &task]).await;
+        assert_eq!(waiting["status"], "queued");
+        assert_eq!(waiting["chats"].as_array().unwrap().len(), 1);
+        self.owner(&["task", "cancel", &task]).await;
+    }
+}
+
+#[tokio::test]
+async fn what_the_owner_asked_of_a_hub_that_died_is_asked_again_and_done_once() {
+    let mut life = Life::begin(None).await;
+    life.link().await;
+    let spare = ["link", "Spare", "--project", HOME];
+    let spare = life.client(&spare).await.ok().json();
+    life.claim_of_a_revoked_chat_is_lost(&text(&spare["link"]["chat_link_id"]))
+        .await;
+    for (number, death) in DEATHS.into_iter().enumerate() {
+        let (say, key) = (format!("Task {number}"), format!("assign-{number}"));
+        let request = json!({
+            "ask": "chats", "about": "assign", "chats": "Trip", "text": say, "idempotency_key": key,
+        });
+        life.owner_unanswered(request, death).await;
+        let assign = ["task", "assign", "Trip", &say, "--idempotency-key", &key];
+        let assigned = life.owner(&assign).await;
+        life.task = text(&assigned["task"]["task_id"]);
+        life.claim().await;
+
+        let request = json!({"ask": "chats", "about": "cancel", "task_id": life.task});
+        life.owner_unanswered(request, death).await;
+        let cancelled = life.owner(&["task", "cancel", &life.task]).await;
+        assert_eq!(cancelled["cancelled"], true, "{death:?}");
+        let late = ["submit", &life.chat, &life.task, &life.claim, "late"];
+        life.client(&late)
+            .await
+            .fails(1, "rejected: task is cancelled");
+        let tasks = life.owner(&["task", "list"]).await;
+        let of_text = tasks["tasks"].as_array().unwrap().iter();
+        let of_text = of_text.filter(|task| task["text"] == say.as_str());
+        assert_eq!(of_text.count(), 1, "{tasks:#}");
+    }
 }

@@ -241,6 +241,21 @@ proptest! {
             let claim_id = under.map_or(FRESH, |claim| claim.id);
             let upload = Upload { link_id, claim_id, content: request(7) };
             let uploaded = decide_upload(&left, &upload, Uploaded::default(), now);
+            let stored = |content| Uploaded { same_id: Some(content), of_claim: 1, of_task: 1 };
+            let same = decide_upload(&left, &upload, stored(upload.content), now);
+            let differs = decide_upload(&left, &upload, stored(request(8)), now);
+            match &uploaded {
+                // Not the chat's: what was stored under its claims does not matter.
+                Err(Refusal::SubmitMissing) => prop_assert_eq!(&same, &uploaded),
+                Err(_) => prop_assert_eq!(same, Ok(Decision::Replayed)),
+                Ok(_) => {
+                    prop_assert_eq!(same, Ok(Decision::Replayed));
+                    prop_assert_eq!(&differs, &Err(Refusal::ArtifactDiffers));
+                }
+            }
+            if uploaded.is_err() {
+                prop_assert_eq!(&differs, &uploaded, "another id would not help");
+            }
             // A result that no step submits, so that it is no replay.
             let submitted = decide(&left, &submit(link_id, claim_id, "new"), now);
             prop_assert_eq!(uploaded.map(|_| ()), submitted.map(|_| ()));

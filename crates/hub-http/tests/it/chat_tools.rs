@@ -1,6 +1,11 @@
 //! What the list of tools says of the chat tools, what an inbox costs, and what a host may hint.
 
 use callboard_domain::Scope;
+use callboard_domain::limits::{
+    ARTIFACT_BYTES_MAX, ARTIFACT_ID_CHARS_MAX, ARTIFACT_NAME_UTF16_MAX, ARTIFACTS_PER_CLAIM_MAX,
+    ARTIFACTS_PER_TASK_MAX, CHAT_LABEL_UTF16_MAX, CHAT_REFERENCE_UTF16_MAX,
+    IDEMPOTENCY_KEY_CHARS_MAX, IDEMPOTENCY_KEY_CHARS_MIN, TASK_RESULT_UTF16_MAX,
+};
 use serde_json::{Value, json};
 
 use crate::chat_world::{CLAIM, Chat, LINK, NO_LINK, READ, SUBMIT, UPLOAD};
@@ -64,12 +69,61 @@ async fn the_descriptions_say_what_is_refused() {
                 "20,000 characters",
             ],
         ),
+        (
+            UPLOAD,
+            vec![
+                "replayed",
+                "other content under the same artifact_id is rejected",
+                "programs are refused",
+                "A cancelled, expired, revoked or mismatched claim is rejected",
+            ],
+        ),
     ] {
         let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
         let description = tool["description"].as_str().unwrap();
         for sentence in sentences {
             assert!(description.contains(sentence), "{name}: {sentence}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_number_in_a_description_is_the_limit() {
+    let world = World::new().await;
+    let list = send(world.request(MODERN, "tools/list", json!({}))).await;
+    let list = list.json();
+    let tools = list["result"]["tools"].as_array().unwrap();
+    let megabytes = ARTIFACT_BYTES_MAX / (1_024 * 1_024);
+    let thousands = TASK_RESULT_UTF16_MAX / 1_000;
+    assert_eq!(ARTIFACT_BYTES_MAX % (1_024 * 1_024), 0);
+    assert_eq!(TASK_RESULT_UTF16_MAX % 1_000, 0);
+    for (name, sentence) in [
+        (SUBMIT, format!("at most {thousands},000 characters")),
+        (UPLOAD, format!("at most {megabytes} MB")),
+        (
+            UPLOAD,
+            format!(
+                "At most {ARTIFACTS_PER_CLAIM_MAX} files a claim and {ARTIFACTS_PER_TASK_MAX} a task"
+            ),
+        ),
+        (UPLOAD, format!("1 to {ARTIFACT_ID_CHARS_MAX} characters")),
+        (
+            UPLOAD,
+            format!("At most {ARTIFACT_NAME_UTF16_MAX} characters"),
+        ),
+        (LINK, format!("At most {CHAT_LABEL_UTF16_MAX} characters")),
+        (
+            LINK,
+            format!("At most {CHAT_REFERENCE_UTF16_MAX} characters"),
+        ),
+        (
+            LINK,
+            format!("{IDEMPOTENCY_KEY_CHARS_MIN} to {IDEMPOTENCY_KEY_CHARS_MAX} characters"),
+        ),
+    ] {
+        let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
+        let said = tool.to_string();
+        assert!(said.contains(&sentence), "{name}: {sentence}: {said}");
     }
 }
 

@@ -114,6 +114,9 @@ fn check(path: &Path, answered: &BTreeMap<TaskId, Answered>) {
         if step != "queued" {
             assert_eq!(task.claim().unwrap().id, told.claim_id);
         }
+        let result = task.outcome().map(|outcome| outcome.result.as_str());
+        let over = task.status().ended().is_some();
+        assert_eq!(result, over.then_some("done"), "{task_id}: {step}");
         let key = ArtifactKey {
             reader: ArtifactReader::Owner(told.owner_id),
             task_id: *task_id,
