@@ -89,6 +89,11 @@ fn measure_both(seed: u64, threads: usize) -> [Figures; 2] {
     figures.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// How long each run of the pickup table waited for its desktop, in seconds.
+pub fn pickup_waits(mode: Mode) -> Vec<f64> {
+    pickups::waits(SEED, mode)
+}
+
 /// A published figure beside ours.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {

@@ -136,20 +136,51 @@ pub(super) fn release(place: &mut Place) -> Outcome {
     outcome
 }
 
-/// Every published figure is what it must be, and five thousand histories break no invariant.
+/// The page of figures and its plots, below `docs/reference`.
+const FIGURES: [&str; 4] = [
+    "figures.md",
+    "figures/pickup.svg",
+    "figures/polling.svg",
+    "figures/burst.svg",
+];
+
+/// Every published figure is what it must be, the committed page says so, and five thousand histories
+/// break no invariant.
 pub(super) fn simulator(place: &Place) -> Outcome {
     if place.binary_is_stale || !place.binary.is_file() {
         return Outcome::CouldNotRun("there is no release binary of this tree".to_owned());
     }
-    let mut ends = [&["tables"][..], &["fuzz", "--seeds", "5000"]]
-        .into_iter()
-        .map(|arguments| {
-            let mut command = Command::new(&place.binary);
-            command.arg("sim").args(arguments);
-            ended(command)
-        });
-    let failed = ends.find(|outcome| *outcome != Outcome::Passed);
-    failed.unwrap_or(Outcome::Passed)
+    let made = place.target.join("reference");
+    if let Err(error) = std::fs::create_dir_all(&made) {
+        return Outcome::CouldNotRun(format!("{}: {error}", made.display()));
+    }
+    let mut tables = Command::new(&place.binary);
+    tables.args(["sim", "tables", "--markdown"]);
+    tables
+        .arg(made.join("figures.md"))
+        .arg("--plot")
+        .arg(made.join("figures"));
+    let mut fuzz = Command::new(&place.binary);
+    fuzz.args(["sim", "fuzz", "--seeds", "5000"]);
+    for command in [tables, fuzz] {
+        let outcome = ended(command);
+        if outcome != Outcome::Passed {
+            return outcome;
+        }
+    }
+    let committed = place.root.join("docs/reference");
+    let differs = |file: &&&str| {
+        let [made, committed] =
+            [&made, &committed].map(|folder| std::fs::read(folder.join(file)).ok());
+        made != committed
+    };
+    match FIGURES.iter().find(differs) {
+        None => Outcome::Passed,
+        Some(file) => Outcome::Failed(format!(
+            "docs/reference/{file} is not what the simulator gives: write it again with `callboard sim \
+             tables --markdown docs/reference/figures.md --plot docs/reference/figures`"
+        )),
+    }
 }
 
 /// Every test of the workspace, by nextest where it is installed. Black-box tests find the binary in `CALLBOARD_BIN`.

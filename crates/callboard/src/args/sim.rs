@@ -20,6 +20,12 @@ pub(crate) enum SimCommand {
 pub(crate) struct TablesArgs {
     #[command(flatten)]
     pub(crate) threads: ThreadsArgs,
+    /// Draw the waits, the bursts and what polling costs, as SVG files in this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plot: Option<PathBuf>,
+    /// Write the tables as a Markdown page, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

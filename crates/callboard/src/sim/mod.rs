@@ -1,6 +1,8 @@
 //! `callboard sim`: published tables, random bad days and how to play one again.
 
 mod fuzz;
+mod page;
+mod plots;
 mod tables;
 
 use callboard_sim::{Plan, StoreKind, play};

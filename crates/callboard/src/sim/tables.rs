@@ -1,8 +1,11 @@
 //! `callboard sim tables` and `callboard sim bands`.
 
+use std::path::Path;
+
 use callboard_sim::tables::{Bands, Kind, Line, SEED, Unit, lines, reseed};
 use serde_json::{Value, json};
 
+use super::{page, plots};
 use crate::args::{BandsArgs, TablesArgs};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -11,6 +14,16 @@ pub(super) fn tables(arguments: &TablesArgs, output: &Output) -> Result<(), Fail
     let bands = Bands::committed()
         .map_err(|error| Failure::failed(format!("the committed bands cannot be read: {error}")))?;
     let lines = lines(&bands, arguments.threads.count());
+    if let Some(folder) = &arguments.plot {
+        for path in plots::write(folder, &lines)? {
+            output.note(format!("written to {}", path.display()));
+        }
+    }
+    if let Some(path) = &arguments.markdown {
+        let page = page::page(&lines, &bands);
+        std::fs::write(path, page).map_err(|error| cannot_write(path, &error))?;
+        output.note(format!("written to {}", path.display()));
+    }
     let missed = lines.iter().filter(|line| !line.holds()).count();
     let value: Vec<_> = lines.iter().map(as_json).collect();
     output.data(&json!({ "figures": value, "missed": missed }), || {
@@ -21,6 +34,11 @@ pub(super) fn tables(arguments: &TablesArgs, output: &Output) -> Result<(), Fail
         1 => Err(Failure::failed("one figure is not what it must be").told()),
         count => Err(Failure::failed(format!("{count} figures are not what they must be")).told()),
     }
+}
+
+/// A file that was asked for cannot be written.
+pub(super) fn cannot_write(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::usage(format!("cannot write {}: {error}", path.display()))
 }
 
 fn as_json(line: &Line) -> Value {
@@ -61,32 +79,37 @@ fn as_text(lines: &[Line]) -> Vec<String> {
                 "published", "parity", "band (99.9 %)", "defaults"
             ));
         }
-        let figure = |figure: Option<f64>| {
-            figure.map_or_else(|| "–".to_owned(), |figure| shown(line, figure))
-        };
-        let band = match (line.published.kind, line.band) {
-            (Kind::Exact, _) if line.published.value.is_some() => "exact".to_owned(),
-            (Kind::AtMost, _) => "at most".to_owned(),
-            (Kind::Exact, _) | (Kind::Random, None) => String::new(),
-            (Kind::Random, Some((low, high))) => {
-                let decimals = line.published.decimals as usize;
-                format!("{low:.decimals$} – {high:.decimals$}")
-            }
-        };
         text.push(format!(
             "  {:<64}{:>10}{:>10}   {:<15}{:>10}{}",
             line.published.name,
-            figure(line.published.value),
-            figure(line.parity),
-            band,
-            figure(line.defaults),
+            shown(line, line.published.value),
+            shown(line, line.parity),
+            band(line),
+            shown(line, line.defaults),
             if line.holds() { "" } else { "   MISSED" },
         ));
     }
     text
 }
 
-fn shown(line: &Line, figure: f64) -> String {
+/// Where our figure must lie, in words.
+pub(super) fn band(line: &Line) -> String {
+    match (line.published.kind, line.band) {
+        (Kind::Exact, _) if line.published.value.is_some() => "exact".to_owned(),
+        (Kind::AtMost, _) => "at most".to_owned(),
+        (Kind::Exact, _) | (Kind::Random, None) => String::new(),
+        (Kind::Random, Some((low, high))) => {
+            let decimals = line.published.decimals as usize;
+            format!("{low:.decimals$} – {high:.decimals$}")
+        }
+    }
+}
+
+/// A figure with its unit, or a dash for none.
+pub(super) fn shown(line: &Line, figure: Option<f64>) -> String {
+    let Some(figure) = figure else {
+        return "–".to_owned();
+    };
     let decimals = line.published.decimals as usize;
     match line.published.unit {
         Unit::Seconds => format!("{figure:.decimals$} s"),
@@ -119,9 +142,7 @@ pub(super) fn bands(arguments: &BandsArgs, output: &Output) -> Result<(), Failur
     match &arguments.out {
         None => output.data(&bands, || text.lines().map(str::to_owned).collect()),
         Some(path) => {
-            std::fs::write(path, text + "\n").map_err(|error| {
-                Failure::usage(format!("cannot write {}: {error}", path.display()))
-            })?;
+            std::fs::write(path, text + "\n").map_err(|error| cannot_write(path, &error))?;
             output.done(format!("written to {}", path.display()));
         }
     }

@@ -153,6 +153,11 @@ pub(super) fn ended_ms(world: &World<MemoryStore>, id: CommandId) -> Option<u64>
 pub(super) struct Sample(Vec<f64>);
 
 impl Sample {
+    /// The values, in the order in which they were added.
+    pub(super) fn into_values(self) -> Vec<f64> {
+        self.0
+    }
+
     /// Adds milliseconds, as seconds.
     pub(super) fn add_ms(&mut self, duration_ms: u64) {
         self.0.push(crate::world::seconds(duration_ms));

@@ -14,6 +14,11 @@ pub(super) fn measure(seed: u64, mode: Mode, figures: &mut Figures) {
     put(figures, "pickup.max", waits.max());
 }
 
+/// The waits of all runs, in seconds.
+pub(super) fn waits(seed: u64, mode: Mode) -> Vec<f64> {
+    sample(seed, mode).into_values()
+}
+
 /// The waits of all runs. They last 5 s: what comes after the start does not matter here.
 fn sample(seed: u64, mode: Mode) -> Sample {
     let fresh = |run| {
