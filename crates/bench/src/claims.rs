@@ -12,14 +12,16 @@ use futures::future::join_all;
 use rusqlite::{Connection, params};
 use serde_json::json;
 
-use crate::session::Session;
+use crate::load::Caller;
+use crate::served::{Filling, Served};
+use crate::{Goal, Options, Row};
 
 /// How many want each task.
 const CLAIMERS: usize = 8;
 
 /// How often a race had more than one winner.
 #[derive(Debug, Default)]
-pub(crate) struct Race {
+struct Race {
     tasks: u32,
     contested: u32,
     winners: usize,
@@ -32,23 +34,47 @@ impl Race {
         self.contested += u32::from(winners > 1);
     }
 
-    pub(crate) fn line(&self, name: &str) -> String {
-        #[allow(clippy::cast_precision_loss, reason = "a few thousand winners")]
-        let winners = self.winners as f64 / f64::from(self.tasks.max(1));
-        let tried = format!("{} / {}", self.contested, self.tasks);
-        format!("{name:<34} {tried:>21} {winners:>10.2}")
+    /// Tasks with two winners, of all.
+    #[allow(clippy::cast_precision_loss, reason = "a few thousand tasks")]
+    fn rows(&self, name: &str) -> [Row; 2] {
+        let tasks = self.tasks.max(1);
+        let contested = format!("claim race, {name}: tasks with two winners, of {tasks}");
+        let winners = format!("claim race, {name}: winners a task");
+        [
+            Row::ours(contested, "", f64::from(self.contested)),
+            Row::ours(winners, "", self.winners as f64 / f64::from(tasks)),
+        ]
     }
 }
 
+/// The claim race of the published table (mission §5.2): three handlers without a hub, and the hub.
+pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
+    let tasks = u32::try_from(options.count(200, 40))?;
+    let mut rows = Vec::new();
+    for (name, handler) in [
+        ("read, 2 ms, write", read_pause_write as Handler),
+        ("read, write", read_write),
+        ("conditional write", conditional),
+    ] {
+        rows.extend(naive(tasks, handler)?.rows(name));
+    }
+    let filling = Filling {
+        links: CLAIMERS,
+        ..Filling::default()
+    };
+    let served = Served::start(&options.binary, filling).await?;
+    let raced = hub(&served, tasks).await?;
+    served.stop().await?;
+    let [contested, winners] = raced.rows("this hub over HTTP");
+    rows.extend([contested.goal(Goal::AtMost(0.0)), winners]);
+    Ok(rows)
+}
+
 /// A handler that claims a task of a table: true for a winner.
-pub(crate) type Handler = fn(&Connection, task: u32, claimer: usize) -> rusqlite::Result<bool>;
+type Handler = fn(&Connection, task: u32, claimer: usize) -> rusqlite::Result<bool>;
 
 /// Reads, waits 2 ms as a handler does that asks somebody else, then writes.
-pub(crate) fn read_pause_write(
-    sqlite: &Connection,
-    task: u32,
-    who: usize,
-) -> rusqlite::Result<bool> {
+fn read_pause_write(sqlite: &Connection, task: u32, who: usize) -> rusqlite::Result<bool> {
     let free = is_free(sqlite, task)?;
     #[allow(clippy::disallowed_methods, reason = "the gap is what is measured")]
     std::thread::sleep(Duration::from_millis(2));
@@ -56,12 +82,12 @@ pub(crate) fn read_pause_write(
 }
 
 /// Reads, then writes.
-pub(crate) fn read_write(sqlite: &Connection, task: u32, who: usize) -> rusqlite::Result<bool> {
+fn read_write(sqlite: &Connection, task: u32, who: usize) -> rusqlite::Result<bool> {
     Ok(is_free(sqlite, task)? && write(sqlite, task, who, "")? == 1)
 }
 
 /// Writes only where nobody has written.
-pub(crate) fn conditional(sqlite: &Connection, task: u32, who: usize) -> rusqlite::Result<bool> {
+fn conditional(sqlite: &Connection, task: u32, who: usize) -> rusqlite::Result<bool> {
     Ok(write(sqlite, task, who, " AND claimer IS NULL")? == 1)
 }
 
@@ -76,7 +102,7 @@ fn write(sqlite: &Connection, task: u32, who: usize, only: &str) -> rusqlite::Re
 }
 
 /// Runs the race on a table of its own.
-pub(crate) fn naive(tasks: u32, handler: Handler) -> anyhow::Result<Race> {
+fn naive(tasks: u32, handler: Handler) -> anyhow::Result<Race> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("race.db");
     let sqlite = open(&path)?;
@@ -124,19 +150,19 @@ fn open(path: &Path) -> anyhow::Result<Connection> {
 }
 
 /// Runs the race against the hub, over HTTP: eight chats, each a candidate of every task.
-pub(crate) async fn hub(session: &Session, tasks: u32, entropy: &Entropy) -> anyhow::Result<Race> {
+async fn hub(served: &Served, tasks: u32) -> anyhow::Result<Race> {
     let mut chats = Vec::new();
-    for number in 0..CLAIMERS {
-        chats.push(
-            session
-                .link_chat(&format!("claimer {number}"), entropy)
-                .await?,
-        );
+    for link in &served.links {
+        chats.push((Caller::connect(&served.endpoint).await?, link));
     }
+    let (entropy, candidates) = (Entropy::system(), served.links.join(","));
     let mut race = Race::default();
     for _ in 0..tasks {
-        let task_id = session.assign(&chats, "Who is first?").await?;
-        let claims = chats.iter().map(|chat| claim(session, chat, &task_id));
+        let key = entropy.secret("race-");
+        let task_id = served.assign(&candidates, "Who is first?", &key).await?;
+        let claims = chats
+            .iter_mut()
+            .map(|(caller, link)| claim(caller, link, &task_id));
         let mut winners = BTreeSet::new();
         for claimed in join_all(claims).await {
             winners.extend(claimed?);
@@ -147,9 +173,9 @@ pub(crate) async fn hub(session: &Session, tasks: u32, entropy: &Entropy) -> any
     Ok(race)
 }
 
-async fn claim(session: &Session, chat: &str, task: &str) -> anyhow::Result<Option<String>> {
+async fn claim(caller: &mut Caller, chat: &str, task: &str) -> anyhow::Result<Option<String>> {
     let arguments = json!({"chat_link_id": chat, "task_id": task});
-    let result = session.result("claim_linked_chat_task", arguments).await?;
+    let result = caller.result("claim_linked_chat_task", arguments).await?;
     if result["isError"] == json!(false) {
         let claim_id = result["structuredContent"]["claim_id"].as_str();
         return Ok(Some(claim_id.context("no claim id")?.to_owned()));

@@ -2,22 +2,21 @@
 
 use std::io::{Seek as _, SeekFrom, Write as _};
 
-use crate::Samples;
-use crate::session::precise_ms;
+use crate::load::{Latencies, now};
 
 /// How often it is measured.
 const COUNT: usize = 200;
 
 /// Overwrites 4 KiB and waits until they are on the disk, again and again.
-pub(crate) fn fdatasync() -> anyhow::Result<Samples> {
+pub(crate) fn fdatasync() -> anyhow::Result<Latencies> {
     let mut file = tempfile::tempfile()?;
-    let mut samples = Samples::default();
+    let mut samples = Latencies::new()?;
     for _ in 0..COUNT {
         file.seek(SeekFrom::Start(0))?;
-        let began_ms = precise_ms();
+        let began = now();
         file.write_all(&[7; 4_096])?;
         file.sync_data()?;
-        samples.0.push(precise_ms() - began_ms);
+        samples.since(began);
     }
     Ok(samples)
 }

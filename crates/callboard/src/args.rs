@@ -1,5 +1,6 @@
 //! The command line.
 
+mod bench;
 mod chats;
 mod sim;
 
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use callboard_domain::limits::{TASK_EXPIRY_MS, TASK_LEASE_MS_MIN};
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) use bench::BenchArgs;
 pub(crate) use chats::{ChatCommand, LinkArgs, SubmitArgs, TaskCommand, UploadArgs};
 pub(crate) use sim::{BandsArgs, FuzzArgs, ReplayArgs, SimCommand, TablesArgs};
 
@@ -66,6 +68,8 @@ pub(crate) enum Command {
     /// Run hub, desktops and agents on a virtual clock: published tables, random bad days
     #[command(subcommand)]
     Sim(SimCommand),
+    /// Measure this machine: ratios beside the published server, goals met or not
+    Bench(BenchArgs),
     /// The sandbox process of one Graph run
     #[command(hide = true)]
     GraphChild,

@@ -1,6 +1,7 @@
 //! The `callboard` binary: arguments, configuration, output, exit codes.
 
 mod args;
+mod bench;
 mod chats;
 mod client;
 mod config;
@@ -71,6 +72,9 @@ async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
     if let Command::Sim(command) = cli.command {
         return sim::run(command, output);
     }
+    if let Command::Bench(arguments) = cli.command {
+        return bench::run(arguments, output).await;
+    }
     let data = paths::data_dir(cli.data)?;
     match cli.command {
         Command::Up(arguments) => up::run(&data, arguments, output).await,
@@ -86,6 +90,6 @@ async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Client(arguments) => client::run(&data, arguments, output).await,
         // Handled before: these need no data folder, and the child must stay a single-threaded
         // program.
-        Command::Sim(_) | Command::GraphChild => Ok(()),
+        Command::Sim(_) | Command::Bench(_) | Command::GraphChild => Ok(()),
     }
 }

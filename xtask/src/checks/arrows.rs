@@ -29,8 +29,8 @@ const RINGS: &[(&str, u8, Side)] = &[
     ("hub-http", 4, Side::Hub),
     ("desktop", 4, Side::Desktop),
     ("sim", 4, Side::Whole),
+    ("bench", 4, Side::Whole),
     ("callboard", 5, Side::Whole),
-    ("bench", 5, Side::Whole),
 ];
 
 /// Crates that only tests may use.

@@ -190,19 +190,10 @@ pub(crate) async fn answer<S: Store>(
             text,
             idempotency_key,
         } => {
-            let mut chats_known = known(hub.chat_links().await?);
-            // A repeated assignment may name a chat that has gone since.
-            if let Some(before) = hub.task_by_key(&idempotency_key).await? {
-                let candidates = before.candidates.into_iter().map(|candidate| Known {
-                    id: candidate.link_id.to_string(),
-                    label: candidate.label,
-                });
-                let gone: Vec<_> = candidates
-                    .filter(|candidate| !chats_known.contains(candidate))
-                    .collect();
-                chats_known.extend(gone);
-            }
-            let ids = find_all(&chats_known, &chats)?;
+            let ids = match ids_of(&chats) {
+                Some(ids) => ids,
+                None => find_all(&nameable(hub, &idempotency_key).await?, &chats)?,
+            };
             let assigned = hub.assign_task(&ids, &text, &idempotency_key).await?;
             let task = hub.task(&assigned.row.task_id.to_string()).await?;
             let (task, replayed) = (task_line(task), assigned.replayed);
@@ -244,6 +235,30 @@ pub(crate) async fn answer<S: Store>(
 struct Known {
     id: String,
     label: String,
+}
+
+/// The chats that an assignment under a key may name: the live ones, and those of the task that was
+/// assigned under it before, which may have gone since.
+async fn nameable<S: Store>(hub: &Hub<S>, idempotency_key: &str) -> Result<Vec<Known>, HubError> {
+    let mut chats = known(hub.chat_links().await?);
+    let before = hub.task_by_key(idempotency_key).await?;
+    for candidate in before.into_iter().flat_map(|before| before.candidates) {
+        let candidate = Known {
+            id: candidate.link_id.to_string(),
+            label: candidate.label,
+        };
+        if !chats.contains(&candidate) {
+            chats.push(candidate);
+        }
+    }
+    Ok(chats)
+}
+
+/// The ids of a list that holds nothing else.
+fn ids_of(list: &str) -> Option<Vec<String>> {
+    let parts = list.split(',').map(str::trim);
+    let ids = parts.map(|part| part.parse::<ChatLinkId>().ok().map(|id| id.to_string()));
+    ids.collect()
 }
 
 fn known(live: Vec<ChatRow>) -> Vec<Known> {
