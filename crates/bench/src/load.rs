@@ -50,7 +50,8 @@ pub(crate) struct Latencies(Histogram<u64>);
 
 impl Latencies {
     pub(crate) fn new() -> anyhow::Result<Self> {
-        Ok(Self(Histogram::new(3)?))
+        let longest = u64::try_from(PATIENCE.as_nanos())?;
+        Ok(Self(Histogram::new_with_bounds(1, longest, 3)?))
     }
 
     /// Notes the time since `began`.
@@ -182,5 +183,25 @@ impl Caller {
         let answer: Value = serde_json::from_str(text.context("no text")?)?;
         anyhow::ensure!(answer.get("error").is_none(), "{tool} answered {answer}");
         Ok(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_come_back_to_three_digits_and_none_is_lost() {
+        let mut times = Latencies::new().expect("bounds");
+        for ms in 1..=100 {
+            times.add_ms(f64::from(ms));
+        }
+        times.add(Duration::from_secs(3_600));
+        let mut all = Latencies::new().expect("bounds");
+        all.merge(&times).expect("the same bounds");
+        for (share, ms) in [(0.0, 1.0), (0.5, 51.0), (0.9, 91.0), (1.0, 60_000.0)] {
+            let found = all.ms(share);
+            assert!((found - ms).abs() <= ms / 100.0, "{share}: {found}");
+        }
     }
 }

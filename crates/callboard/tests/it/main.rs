@@ -9,6 +9,7 @@
 mod bad_days;
 mod bad_input;
 mod bad_network;
+mod bench;
 mod chats;
 mod client;
 mod consent;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::SemaphorePermit;
 
 use super::envelope::{Envelope, rpc_error};
-use super::tools;
+use super::{direct, tools};
 use crate::access::{identify, no_token, require};
 use crate::{Shared, SharedHub, reply};
 
@@ -59,6 +59,10 @@ pub(super) async fn handle<S: Store, Answering: Future<Output = Response>>(
         return *refused;
     }
     if let Some(connection) = connection {
+        let answered = direct::answer(shared, &parts.headers, &connection, &envelope).await;
+        if let Some(response) = answered {
+            return response;
+        }
         parts.extensions.insert(connection);
     }
     let response = rmcp(Request::from_parts(parts, Body::from(body))).await;

@@ -6,7 +6,7 @@ use axum::response::Response;
 use http::StatusCode;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::reply;
 
@@ -16,7 +16,16 @@ pub(super) struct Envelope {
     method: String,
     /// Absent for a notification.
     id: Option<Value>,
-    tool: Option<String>,
+    call: Option<ToolCall>,
+}
+
+/// The params of a `tools/call`.
+#[derive(Debug)]
+pub(super) struct ToolCall {
+    /// The tool's name.
+    pub(super) name: String,
+    /// All of the params, the name included.
+    pub(super) params: Map<String, Value>,
 }
 
 /// The members of a message. Null is a value here, not "left out".
@@ -101,7 +110,12 @@ impl Envelope {
 
     /// The tool that a `tools/call` names.
     pub(super) fn tool(&self) -> Option<&str> {
-        self.tool.as_deref()
+        self.call.as_ref().map(|call| call.name.as_str())
+    }
+
+    /// The `tools/call` that this is, if it is one.
+    pub(super) fn call(&self) -> Option<&ToolCall> {
+        self.call.as_ref()
     }
 }
 
@@ -131,18 +145,18 @@ impl Members<'_> {
             return Err(invalid("Invalid request: `params` must be an object."));
         }
         let calls_a_tool = method == "tools/call" && id.is_some();
-        let tool = match self.params.map(RawValue::get).filter(|_| calls_a_tool) {
+        let call = match self.params.map(RawValue::get).filter(|_| calls_a_tool) {
             None if calls_a_tool => Some(named_tool("{}", &said_id)?),
             None => None,
             Some(params) => Some(named_tool(params, &said_id)?),
         };
         let method = method.into_owned();
-        Ok(Envelope { method, id, tool })
+        Ok(Envelope { method, id, call })
     }
 }
 
 /// The tool of a call. A call must name one, and its arguments are an object.
-fn named_tool(params: &str, id: &Value) -> Result<String, Malformed> {
+fn named_tool(params: &str, id: &Value) -> Result<ToolCall, Malformed> {
     let refused = |message| Malformed {
         code: -32_602,
         message,
@@ -150,7 +164,7 @@ fn named_tool(params: &str, id: &Value) -> Result<String, Malformed> {
         status: StatusCode::OK,
     };
     // Well-formed text that no JSON value holds.
-    let params: Value = serde_json::from_str(params).map_err(|_| {
+    let params: Map<String, Value> = serde_json::from_str(params).map_err(|_| {
         let message = "Parse error: the params hold half of a surrogate pair, a number out of \
                        range, or are nested too deeply.";
         malformed(-32_700, message, id.clone())
@@ -160,8 +174,9 @@ fn named_tool(params: &str, id: &Value) -> Result<String, Malformed> {
         return Err(refused("Invalid params: `arguments` must be an object."));
     }
     let name = params.get("name").and_then(Value::as_str);
-    name.map(str::to_owned)
-        .ok_or_else(|| refused("Invalid params: `name` must be the name of a tool."))
+    let name = name.map(str::to_owned);
+    let name = name.ok_or_else(|| refused("Invalid params: `name` must be the name of a tool."))?;
+    Ok(ToolCall { name, params })
 }
 
 fn malformed(code: i64, message: &'static str, id: Value) -> Malformed {

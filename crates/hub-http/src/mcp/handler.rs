@@ -7,11 +7,11 @@ use callboard_store::{Connection, Store};
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
     CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation, ListToolsResult,
-    PaginatedRequestParams, RequestMetaObject, ServerCapabilities, ServerConfig,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tracing::Instrument as _;
 
 use super::tools::{Call, Tool};
@@ -120,20 +120,27 @@ impl<S: Store> ServerHandler for Handler<S> {
             host_hint: host_hint(&context.meta),
             hung_up: context.ct.clone(),
         };
-        let span = tracing::info_span!("mcp.call", tool = tool.spec.name);
         let arguments = request.arguments.unwrap_or_default();
-        let answered = tool.answer(&call, arguments).instrument(span).await;
-        let result = match answered {
-            Ok(text) => success(text),
-            Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
-        };
-        Ok(result.into())
+        Ok(run(tool, &call, arguments).await.into())
+    }
+}
+
+/// Calls a tool. Whatever comes of it is a result; a business error is one with `isError`.
+pub(super) async fn run<S: Store>(
+    tool: &Tool<S>,
+    call: &Call<S>,
+    arguments: Map<String, Value>,
+) -> CallToolResult {
+    let span = tracing::info_span!("mcp.call", tool = tool.spec.name);
+    match tool.answer(call, arguments).instrument(span).await {
+        Ok(text) => success(text),
+        Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
     }
 }
 
 /// What ChatGPT (`openai/session`) and Codex (`threadId`) say of the conversation that a call comes
 /// from. It correlates, and permits nothing: anybody can send any.
-fn host_hint(meta: &RequestMetaObject) -> Option<String> {
+pub(super) fn host_hint(meta: &Map<String, Value>) -> Option<String> {
     let named = |name| meta.get(name).and_then(Value::as_str);
     let hint = named("openai/session").or_else(|| named("threadId"));
     hint.map(str::to_owned)

@@ -1,6 +1,7 @@
 //! The MCP endpoint: rmcp for the protocol, and around it one edge that knows tokens, is lenient
 //! where clients are sloppy, and adds what rmcp has no field for.
 
+mod direct;
 mod edge;
 mod envelope;
 mod handler;
