@@ -1,12 +1,13 @@
 //! Who waits for what: versions that move after each commit.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use callboard_ambient::Entropy;
-use callboard_domain::{CommandId, DesktopId, Digest, ProjectId};
-use tokio::sync::watch;
+use callboard_domain::{CommandId, DesktopId, ProjectId};
+use tokio::sync::Notify;
 
-/// More slots make a spurious wake-up rarer; each costs about 200 bytes.
+/// More slots make a spurious wake-up rarer; each costs about 40 bytes.
 const SLOTS: usize = 1_024;
 
 /// Something that can be waited for.
@@ -57,7 +58,14 @@ pub struct Patience {
 pub struct Signals {
     /// Differs from one start of the hub to the next, so that a revision is never met twice.
     epoch: u64,
-    slots: Vec<watch::Sender<u64>>,
+    slots: Vec<Slot>,
+}
+
+/// The version of all topics that share a slot, and who waits for the next one.
+#[derive(Debug, Default)]
+struct Slot {
+    version: AtomicU64,
+    moved: Notify,
 }
 
 impl fmt::Debug for Signals {
@@ -71,7 +79,7 @@ impl fmt::Debug for Signals {
 impl Signals {
     /// Fresh signals for one start of the hub.
     pub fn new(entropy: &Entropy) -> Self {
-        let slots = (0..SLOTS).map(|_| watch::Sender::new(0)).collect();
+        let slots = (0..SLOTS).map(|_| Slot::default()).collect();
         Self {
             epoch: entropy.below(u64::MAX),
             slots,
@@ -80,7 +88,7 @@ impl Signals {
 
     /// The present version of `topic`. Read it before the state.
     pub fn watch(&self, topic: Topic) -> Watch {
-        let version = self.slot(topic).map_or(0, |slot| *slot.borrow());
+        let version = self.slot(topic).map_or(0, |slot| slot.version());
         Watch { topic, version }
     }
 
@@ -92,7 +100,8 @@ impl Signals {
     /// Moves the version of `topic`. Call it after the commit.
     pub fn moved(&self, topic: Topic) {
         if let Some(slot) = self.slot(topic) {
-            slot.send_modify(|version| *version = version.wrapping_add(1));
+            slot.version.fetch_add(1, Ordering::SeqCst);
+            slot.moved.notify_waiters();
         }
     }
 
@@ -106,27 +115,35 @@ impl Signals {
         let Some(slot) = self.slot(watch.topic) else {
             return std::future::pending().await;
         };
-        let mut versions = slot.subscribe();
-        // The sender lives as long as `self`, so waiting cannot fail before it succeeds.
-        if versions
-            .wait_for(|version| *version != watch.version)
-            .await
-            .is_err()
-        {
-            std::future::pending::<()>().await;
+        loop {
+            // Made before the look at the version: a move after that look wakes it.
+            let moved = slot.moved.notified();
+            if slot.version() != watch.version {
+                return;
+            }
+            moved.await;
         }
     }
 
-    fn slot(&self, topic: Topic) -> Option<&watch::Sender<u64>> {
-        let digest = match topic {
-            Topic::Run(command) => Digest::of(&[b"run", command.as_bytes()]),
+    /// Ids are the hub's own and end in random bits, so their ends are hash enough.
+    fn slot(&self, topic: Topic) -> Option<&Slot> {
+        let end = |id: &[u8; 16]| {
+            let [.., high, low] = *id;
+            usize::from(u16::from_be_bytes([high, low]))
+        };
+        let hash = match topic {
+            Topic::Run(command) => end(command.as_bytes()),
             Topic::Work(desktop, project) => {
-                Digest::of(&[b"work", desktop.as_bytes(), project.as_bytes()])
+                end(desktop.as_bytes()) ^ end(project.as_bytes()).rotate_left(5)
             }
         };
-        let [high, low, ..] = *digest.as_bytes();
-        self.slots
-            .get(usize::from(u16::from_be_bytes([high, low])) % SLOTS)
+        self.slots.get(hash % SLOTS)
+    }
+}
+
+impl Slot {
+    fn version(&self) -> u64 {
+        self.version.load(Ordering::SeqCst)
     }
 }
 

@@ -19,8 +19,36 @@ pub(crate) fn snapshot<T>(
     connection: &Connection,
     read: impl FnOnce(&Connection) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let transaction = connection.unchecked_transaction()?;
-    let answer = read(&transaction)?;
-    transaction.commit()?;
+    let snapshot = Snapshot::begin(connection)?;
+    let answer = read(connection)?;
+    snapshot.end()?;
     Ok(answer)
+}
+
+/// A reading transaction. Its statements are kept prepared, which rusqlite's own are not: parsing them
+/// would cost as much as a short read.
+struct Snapshot<'a>(&'a Connection);
+
+impl<'a> Snapshot<'a> {
+    fn begin(connection: &'a Connection) -> rusqlite::Result<Self> {
+        run(connection, "BEGIN")?;
+        Ok(Self(connection))
+    }
+
+    fn end(self) -> rusqlite::Result<()> {
+        run(self.0, "COMMIT")
+    }
+}
+
+impl Drop for Snapshot<'_> {
+    fn drop(&mut self) {
+        if !self.0.is_autocommit() {
+            // There is nothing to undo; if even this fails, the next BEGIN says why.
+            drop(run(self.0, "ROLLBACK"));
+        }
+    }
+}
+
+fn run(connection: &Connection, statement: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(statement)?.execute([]).map(drop)
 }
