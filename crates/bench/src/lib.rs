@@ -94,11 +94,25 @@ impl Options {
     }
 }
 
-/// Measures; `progress` hears what comes next.
+/// Measures on a thread of its own; `progress` hears what comes next.
+///
+/// All clients live on that one thread: a client whose parts wait for each other across threads would
+/// measure itself.
 ///
 /// # Errors
 /// When the binary cannot be started or answers with something else.
-pub async fn run(options: &Options, progress: impl Fn(&str)) -> anyhow::Result<Report> {
+pub fn run(options: &Options, progress: impl Fn(&str) + Send) -> anyhow::Result<Report> {
+    let work = || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        runtime.block_on(measure(options, progress))
+    };
+    let measured = std::thread::scope(|scope| scope.spawn(work).join());
+    measured.unwrap_or_else(|_| Err(anyhow::anyhow!("the benchmark panicked")))
+}
+
+async fn measure(options: &Options, progress: impl Fn(&str)) -> anyhow::Result<Report> {
     let mut report = Report::new(machine::facts(options));
     progress("the disk");
     report.add_disk("before", &disk::fdatasync()?);

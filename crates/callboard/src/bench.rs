@@ -7,7 +7,7 @@ use crate::args::BenchArgs;
 use crate::failure::Failure;
 use crate::output::{Output, table};
 
-pub(crate) async fn run(arguments: BenchArgs, output: &Output) -> Result<(), Failure> {
+pub(crate) fn run(arguments: BenchArgs, output: &Output) -> Result<(), Failure> {
     let binary = std::env::current_exe()
         .map_err(|error| Failure::cannot_start(format!("cannot find this program: {error}")))?;
     if cfg!(debug_assertions) {
@@ -21,10 +21,10 @@ pub(crate) async fn run(arguments: BenchArgs, output: &Output) -> Result<(), Fai
         },
         quick: arguments.quick,
     };
-    let measured = Box::pin(callboard_bench::run(&options, |what| {
+    let measured = callboard_bench::run(&options, |what| {
         output.note(format!("measuring {what}"));
-    }));
-    let report = measured.await.map_err(|error| {
+    });
+    let report = measured.map_err(|error| {
         Failure::failed(format!("cannot measure {error:#}"))
             .hint("other figures can be measured alone: callboard bench FIGURE")
     })?;

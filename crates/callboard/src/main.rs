@@ -73,7 +73,7 @@ async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         return sim::run(command, output);
     }
     if let Command::Bench(arguments) = cli.command {
-        return bench::run(arguments, output).await;
+        return bench::run(arguments, output);
     }
     let data = paths::data_dir(cli.data)?;
     match cli.command {
