@@ -7,13 +7,14 @@ use std::sync::Arc;
 use axum::response::Response;
 use callboard_store::{Connection, Store};
 use http::{HeaderMap, StatusCode};
-use rmcp::model::{CallToolResult, ClientCapabilities, ResultType};
+use rmcp::model::ClientCapabilities;
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::envelope::{Envelope, ToolCall, rpc_error};
-use super::handler::{host_hint, run};
+use super::handler::{host_hint, run, structured};
 use super::tools::{Call, Hints, Tool};
 use crate::{SharedHub, reply};
 
@@ -38,7 +39,34 @@ struct Plain<'a, S: 'static> {
 struct Reply<'a> {
     jsonrpc: &'static str,
     id: &'a Value,
-    result: &'a CallToolResult,
+    result: ToolResult<'a>,
+}
+
+/// rmcp's `CallToolResult`, which can only hold structured content that was read into a tree.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolResult<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_type: Option<&'static str>,
+    content: [Text<'a>; 1],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_content: Option<Structured<'a>>,
+    is_error: bool,
+}
+
+#[derive(Serialize)]
+struct Text<'a> {
+    r#type: &'static str,
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Structured<'a> {
+    /// JSON that the hub itself has just written.
+    Own(&'a RawValue),
+    /// JSON in which a Graph's result may stand.
+    Foreign(Value),
 }
 
 /// Answers a plain call of a tool that `caller` may call; `None` for everything else.
@@ -66,16 +94,29 @@ pub(super) async fn answer<S: Store>(
             tokio::spawn(async move { run(tool, &call, arguments).await }).await
         }
     };
-    let Ok(mut result) = ran else {
+    let Ok(answer) = ran else {
         let message = "The call failed. Try again.";
         let status = StatusCode::INTERNAL_SERVER_ERROR;
         return Some(rpc_error(status, -32_603, message, &envelope.id()));
     };
-    result.result_type = plain.is_modern.then_some(ResultType::COMPLETE);
+    let structured_content = match &answer {
+        Ok(text) if tool.spec.holds_foreign_json => structured(text).map(Structured::Foreign),
+        Ok(text) => serde_json::from_str(text).ok().map(Structured::Own),
+        Err(_) => None,
+    };
+    let (Ok(text) | Err(text)) = &answer;
     let reply = Reply {
         jsonrpc: "2.0",
         id: &envelope.id(),
-        result: &result,
+        result: ToolResult {
+            result_type: plain.is_modern.then_some("complete"),
+            content: [Text {
+                r#type: "text",
+                text,
+            }],
+            structured_content,
+            is_error: answer.is_err(),
+        },
     };
     let mut response = reply::json(StatusCode::OK, &reply);
     // rmcp's answers have none, and a POST is not cached anyway.

@@ -121,21 +121,23 @@ impl<S: Store> ServerHandler for Handler<S> {
             hung_up: context.ct.clone(),
         };
         let arguments = request.arguments.unwrap_or_default();
-        Ok(run(tool, &call, arguments).await.into())
+        let result = match run(tool, &call, arguments).await {
+            Ok(text) => success(text),
+            Err(sentence) => CallToolResult::error(vec![ContentBlock::text(sentence)]),
+        };
+        Ok(result.into())
     }
 }
 
-/// Calls a tool. Whatever comes of it is a result; a business error is one with `isError`.
+/// Calls a tool: its answer as JSON text, or the sentence of a business error.
 pub(super) async fn run<S: Store>(
     tool: &Tool<S>,
     call: &Call<S>,
     arguments: Map<String, Value>,
-) -> CallToolResult {
+) -> Result<String, String> {
     let span = tracing::info_span!("mcp.call", tool = tool.spec.name);
-    match tool.answer(call, arguments).instrument(span).await {
-        Ok(text) => success(text),
-        Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
-    }
+    let answered = tool.answer(call, arguments).instrument(span).await;
+    answered.map_err(|error| error.to_string())
 }
 
 /// What ChatGPT (`openai/session`) and Codex (`threadId`) say of the conversation that a call comes
@@ -150,13 +152,19 @@ pub(super) fn host_hint(meta: &Map<String, Value>) -> Option<String> {
 /// takes a few.
 const STRUCTURED_DEPTH_MAX: usize = 120;
 
-/// The same JSON as text and as structured content; the text is the exact one. A result that only
-/// its text can hold (a number out of range, deep nesting) comes as text alone.
+/// The same JSON as text and as structured content; the text is the exact one.
 fn success(text: String) -> CallToolResult {
-    let structured = serde_json::from_str(&text).ok();
+    let structured = structured(&text);
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
-    result.structured_content = structured.filter(|value| is_within(value, STRUCTURED_DEPTH_MAX));
+    result.structured_content = structured;
     result
+}
+
+/// An answer as structured content; `None` for one that only its text can hold: a number out of
+/// range, or deep nesting.
+pub(super) fn structured(text: &str) -> Option<Value> {
+    let structured = serde_json::from_str(text).ok();
+    structured.filter(|value| is_within(value, STRUCTURED_DEPTH_MAX))
 }
 
 /// Whether `value` has at most `levels` levels.

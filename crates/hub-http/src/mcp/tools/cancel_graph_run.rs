@@ -18,6 +18,7 @@ pub(super) const SPEC: Spec = Spec {
     scope: Scope::Run,
     hints: Hints::Idempotent,
     arguments: cancel_graph_run::ARGUMENTS,
+    holds_foreign_json: false,
 };
 
 pub(super) fn call<S: Store>(call: &Call<S>, values: Values) -> Answering<'_> {

@@ -20,6 +20,7 @@ pub(super) const SPEC: Spec = Spec {
     scope: Scope::Run,
     hints: Hints::Idempotent,
     arguments: claim_linked_chat_task::ARGUMENTS,
+    holds_foreign_json: false,
 };
 
 pub(super) fn call<S: Store>(call: &Call<S>, values: Values) -> Answering<'_> {

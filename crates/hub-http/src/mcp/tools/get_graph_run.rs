@@ -20,6 +20,7 @@ pub(super) const SPEC: Spec = Spec {
     scope: Scope::Read,
     hints: Hints::ReadOnly,
     arguments: get_graph_run::ARGUMENTS,
+    holds_foreign_json: true,
 };
 
 pub(super) fn call<S: Store>(call: &Call<S>, values: Values) -> Answering<'_> {

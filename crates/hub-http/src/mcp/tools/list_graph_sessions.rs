@@ -17,6 +17,7 @@ pub(super) const SPEC: Spec = Spec {
     scope: Scope::Read,
     hints: Hints::ReadOnly,
     arguments: list_graph_sessions::ARGUMENTS,
+    holds_foreign_json: false,
 };
 
 pub(super) fn call<S: Store>(call: &Call<S>, values: Values) -> Answering<'_> {

@@ -15,6 +15,7 @@ pub(super) const SPEC: Spec = Spec {
     scope: Scope::Read,
     hints: Hints::ReadOnly,
     arguments: list_projects::ARGUMENTS,
+    holds_foreign_json: false,
 };
 
 pub(super) fn call<S: Store>(call: &Call<S>, _values: Values) -> Answering<'_> {

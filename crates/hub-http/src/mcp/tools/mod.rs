@@ -36,6 +36,8 @@ pub(super) struct Spec {
     pub(super) scope: Scope,
     pub(super) hints: Hints,
     pub(super) arguments: &'static [Argument],
+    /// JSON that a Graph wrote may stand in its answer.
+    pub(super) holds_foreign_json: bool,
 }
 
 /// What a host may assume of a tool.

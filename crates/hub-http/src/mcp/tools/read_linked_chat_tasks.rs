@@ -19,6 +19,7 @@ pub(super) const SPEC: Spec = Spec {
     scope: Scope::Read,
     hints: Hints::ReadOnly,
     arguments: read_linked_chat_tasks::ARGUMENTS,
+    holds_foreign_json: false,
 };
 
 pub(super) fn call<S: Store>(call: &Call<S>, values: Values) -> Answering<'_> {

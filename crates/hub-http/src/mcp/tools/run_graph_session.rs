@@ -20,6 +20,7 @@ pub(super) const SPEC: Spec = Spec {
     scope: Scope::Run,
     hints: Hints::Destructive,
     arguments: run_graph_session::ARGUMENTS,
+    holds_foreign_json: false,
 };
 
 pub(super) fn call<S: Store>(call: &Call<S>, values: Values) -> Answering<'_> {

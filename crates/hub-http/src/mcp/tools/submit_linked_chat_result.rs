@@ -23,6 +23,7 @@ pub(super) const SPEC: Spec = Spec {
     scope: Scope::Run,
     hints: Hints::Idempotent,
     arguments: submit_linked_chat_result::ARGUMENTS,
+    holds_foreign_json: false,
 };
 
 pub(super) fn call<S: Store>(call: &Call<S>, values: Values) -> Answering<'_> {

@@ -21,6 +21,7 @@ pub(super) const SPEC: Spec = Spec {
     scope: Scope::Run,
     hints: Hints::Idempotent,
     arguments: upload_linked_chat_artifact::ARGUMENTS,
+    holds_foreign_json: false,
 };
 
 pub(super) fn call<S: Store>(call: &Call<S>, values: Values) -> Answering<'_> {
