@@ -1,15 +1,12 @@
 //! Reading an inbox among many old tasks: the call that every waking chat makes.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::{join_all, try_join_all};
 
-use crate::baseline::{Baseline, LINKS, OLD_TASKS};
-use crate::lifecycle::{Side, one_task};
+use crate::lifecycle::{Pair, Side, one_task};
 use crate::load::{Latencies, now};
-use crate::served::{Filling, Served};
 use crate::{Goal, Options, Row};
 
 /// Turns in which the two servers are asked, one after the other, so that both meet the same minute.
@@ -24,25 +21,19 @@ const READ_LINK: usize = 7;
 const WRITE_LINK: usize = 100;
 
 pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
-    let filling = Filling {
-        links: LINKS,
-        old_tasks: OLD_TASKS,
-        desktops: 0,
-    };
-    let ours = Arc::new(Side::Ours(Served::start(&options.binary, filling).await?));
-    let theirs = Baseline::start("guard").await?;
-    let theirs = theirs.map(|baseline| Arc::new(Side::Theirs(baseline)));
+    let pair = Pair::start(options).await?;
+    let (ours, theirs) = (&pair.ours, pair.theirs.as_ref());
     let reads = options.count(4_000, 400);
     let mut rows = Vec::new();
     for name in ["empty", "one task"] {
         if name == "one task" {
             let text = "Read the draft and write the open questions as a list";
-            for side in [Some(&ours), theirs.as_ref()].into_iter().flatten() {
+            for side in [Some(ours), theirs].into_iter().flatten() {
                 side.assign(&mut side.caller().await?, READ_LINK, text)
                     .await?;
             }
         }
-        let (our_times, their_times) = in_turns(&ours, theirs.as_ref(), reads).await?;
+        let (our_times, their_times) = in_turns(ours, theirs, reads).await?;
         let at = |share| their_times.as_ref().map(|times| times.ms(share));
         let p50 = Row::ours(
             format!("inbox read, {name}, round trip p50"),
@@ -58,8 +49,8 @@ pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
         rows.push(p99.beside(at(0.99)));
     }
     let seconds = if options.quick { 1 } else { 4 };
-    let our_rate = rate(&ours, Duration::from_secs(seconds)).await?;
-    let their_rate = match &theirs {
+    let our_rate = rate(ours, Duration::from_secs(seconds)).await?;
+    let their_rate = match theirs {
         Some(theirs) => Some(rate(theirs, Duration::from_secs(seconds)).await?),
         None => None,
     };
@@ -67,8 +58,8 @@ pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
     let row = Row::ours(name, "1/s", our_rate).beside(their_rate);
     rows.push(row.goal(Goal::AtLeast(12_000.0)));
     let reads = options.count(2_000, 200);
-    let our_times = beside_writers(&ours, reads).await?;
-    let their_times = match &theirs {
+    let our_times = beside_writers(ours, reads).await?;
+    let their_times = match theirs {
         Some(theirs) => Some(beside_writers(theirs, reads).await?),
         None => None,
     };
@@ -83,25 +74,14 @@ pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
     }
     let row = Row::ours("tasks a second of those writers", "1/s", our_times.1);
     rows.push(row.beside(their_times.map(|(_, rate)| rate)));
-    stop(ours).await?;
-    if let Some(theirs) = theirs {
-        stop(theirs).await?;
-    }
+    pair.stop().await?;
     Ok(rows)
-}
-
-pub(crate) async fn stop(side: Arc<Side>) -> anyhow::Result<()> {
-    match Arc::into_inner(side) {
-        Some(side) => side.stop().await,
-        // A load that still runs holds it; it ends with the benchmark.
-        None => Ok(()),
-    }
 }
 
 /// Reads both inboxes `count` times, in turns.
 async fn in_turns(
     ours: &Side,
-    theirs: Option<&Arc<Side>>,
+    theirs: Option<&Side>,
     count: usize,
 ) -> anyhow::Result<(Latencies, Option<Latencies>)> {
     let (mut our_times, mut their_times) = (Latencies::new()?, Latencies::new()?);

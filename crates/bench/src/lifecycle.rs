@@ -1,7 +1,5 @@
 //! Tasks from assigned to completed, every step durable before it is answered.
 
-use std::sync::Arc;
-
 use anyhow::Context as _;
 use callboard_ambient::Entropy;
 use futures::future::try_join_all;
@@ -10,7 +8,7 @@ use serde_json::{Value, json};
 use crate::baseline::{Baseline, LINKS, OLD_TASKS};
 use crate::load::{Caller, Endpoint, now};
 use crate::served::{Filling, Served};
-use crate::{Goal, Options, Row, inbox};
+use crate::{Goal, Options, Row};
 
 /// How many work at a time.
 const CLIENTS: [usize; 3] = [1, 8, 64];
@@ -89,6 +87,36 @@ impl Side {
     }
 }
 
+/// Both servers, with the same old tasks.
+#[derive(Debug)]
+pub(crate) struct Pair {
+    pub(crate) ours: Side,
+    /// `None` where there is no Python.
+    pub(crate) theirs: Option<Side>,
+}
+
+impl Pair {
+    pub(crate) async fn start(options: &Options) -> anyhow::Result<Self> {
+        let filling = Filling {
+            links: LINKS,
+            old_tasks: OLD_TASKS,
+            desktops: 0,
+        };
+        Ok(Self {
+            ours: Side::Ours(Served::start(&options.binary, filling).await?),
+            theirs: Baseline::start("guard").await?.map(Side::Theirs),
+        })
+    }
+
+    pub(crate) async fn stop(self) -> anyhow::Result<()> {
+        self.ours.stop().await?;
+        match self.theirs {
+            Some(theirs) => theirs.stop().await,
+            None => Ok(()),
+        }
+    }
+}
+
 /// A task of a link from assigned to completed; `reads` as a chat does that looks first.
 pub(crate) async fn one_task(
     side: &Side,
@@ -117,19 +145,12 @@ pub(crate) async fn one_task(
 }
 
 pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
-    let filling = Filling {
-        links: LINKS,
-        old_tasks: OLD_TASKS,
-        desktops: 0,
-    };
-    let ours = Arc::new(Side::Ours(Served::start(&options.binary, filling).await?));
-    let theirs = Baseline::start("guard").await?;
-    let theirs = theirs.map(|baseline| Arc::new(Side::Theirs(baseline)));
+    let pair = Pair::start(options).await?;
     let mut rows = Vec::new();
     for clients in CLIENTS {
         let tasks = options.count(2_000, 64);
-        let our_rate = rate(&ours, clients, tasks).await?;
-        let their_rate = match &theirs {
+        let our_rate = rate(&pair.ours, clients, tasks).await?;
+        let their_rate = match &pair.theirs {
             // The slower one gets less to do: the rate is what counts.
             Some(theirs) => Some(rate(theirs, clients, (tasks / 4).max(64)).await?),
             None => None,
@@ -141,10 +162,7 @@ pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
             _ => row,
         });
     }
-    inbox::stop(ours).await?;
-    if let Some(theirs) = theirs {
-        inbox::stop(theirs).await?;
-    }
+    pair.stop().await?;
     Ok(rows)
 }
 
