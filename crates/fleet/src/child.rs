@@ -5,6 +5,9 @@ mod confine;
 mod slice;
 mod vm;
 
+pub(crate) use slice::{Allowance, Unlimited};
+pub(crate) use vm::run as run_vm;
+
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -33,7 +36,7 @@ fn serve() -> io::Result<()> {
     confine::check_parent(start.parent)?;
     let slice = Arc::new(Slice::new());
     let (answers, inbox) = mpsc::channel();
-    let thread_slice = Arc::clone(&slice);
+    let thread_slice: Arc<dyn Allowance> = slice.clone();
     std::thread::Builder::new()
         .name("script".to_owned())
         .stack_size(SCRIPT_THREAD_STACK_BYTES)
@@ -51,7 +54,7 @@ fn serve() -> io::Result<()> {
 }
 
 /// Ends the whole process when the script is over: the engine's memory goes with it.
-fn run_script(start: Start, inbox: mpsc::Receiver<ToScript>, slice: &Arc<Slice>) {
+fn run_script(start: Start, inbox: mpsc::Receiver<ToScript>, slice: &Arc<dyn Allowance>) {
     let _at_end = EndProcess;
     let mut output = io::stdout().lock();
     let outcome = vm::run(start, &inbox, slice, |frame| write(&mut output, &frame));

@@ -11,6 +11,7 @@ mod child;
 mod dispatch;
 mod fleet;
 mod frame;
+mod inline;
 mod meta;
 mod run;
 mod sandbox;
@@ -19,6 +20,7 @@ mod spawn;
 
 pub use child::child_main;
 pub use fleet::{Calls, Event, Failure, Finished, Fleet, FleetStatus, RunRequest};
+pub use inline::{InlineScript, Said};
 pub use meta::{Limits, Meta, Phase};
 pub use script::ScriptError;
 pub use spawn::Launcher;

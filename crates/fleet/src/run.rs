@@ -28,7 +28,7 @@ use crate::scheduler::{
     CallId, Code, Counts, Delivery, Fault, Input, Output, Scheduler, ScriptEnd, Summary, Swallowed,
 };
 use call::{Report, Reporter};
-pub(crate) use end::syntax_error;
+pub(crate) use end::{read as read_end, syntax_error};
 use timer::Timer;
 
 /// What a run needs from outside.
@@ -353,7 +353,8 @@ impl<S: Sandbox> Driver<S> {
     }
 }
 
-fn answer(delivery: Delivery) -> Answer {
+/// A delivery as the script is told it.
+pub(crate) fn answer(delivery: Delivery) -> Answer {
     let Delivery {
         id,
         outcome,

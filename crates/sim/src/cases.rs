@@ -10,7 +10,7 @@ use callboard_store_sqlite::SqliteStore;
 
 use crate::disk::session_info;
 use crate::hub_side::{Ask, Told};
-use crate::{Durations, Plan, Search, Setup, StoreKind, World, play, search};
+use crate::{Durations, Plan, Search, Setup, Stage, World, play, search};
 
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
@@ -30,6 +30,7 @@ fn world<S: Store + Clone>(store: S, wake_up: bool, desktops: usize) -> (World<S
         },
         durations: Durations::Fixed(30_000),
         task_lease_ms: MINUTE_MS,
+        javascript: false,
         bug: None,
     };
     let mut world = World::new(store, setup);
@@ -160,15 +161,19 @@ fn a_full_disk_and_a_hub_away_for_days_lose_nothing() {
     assert_eq!(world.witness.violation(), None);
 }
 
-/// B54: the same seed gives the same bytes, again, on another store and on any number of threads.
+/// B54: the same seed gives the same bytes, again, on another store, with scripts in the
+/// real engine, and on any number of threads.
 #[test]
 fn the_same_seed_gives_the_same_history() {
     for seed in [3, 64, 1_000_003] {
         let plan = Plan::of(seed);
-        let first = play(&plan, StoreKind::Memory, None, true);
-        for kind in [StoreKind::Memory, StoreKind::Sqlite] {
-            let again = play(&plan, kind, None, true);
-            assert_eq!((again.hash, again.log), (first.hash, first.log.clone()));
+        let first = play(&plan, Stage::Memory, None, true);
+        for stage in [Stage::Memory, Stage::Sqlite, Stage::JavaScript] {
+            let again = play(&plan, stage, None, true);
+            for (first, again) in first.log.iter().zip(&again.log) {
+                assert_eq!(first, again, "{stage:?}");
+            }
+            assert_eq!((again.hash, again.log.len()), (first.hash, first.log.len()));
         }
     }
     let on = |threads| {

@@ -1,12 +1,13 @@
 //! The engine of a virtual desktop: the real scheduler of a run under scripts that are a list of
-//! calls.
+//! calls, or the program that such a list comes to, in the real JavaScript engine.
 
 use std::collections::BTreeMap;
 
 use callboard_domain::{ExecutionId, FinalStatus, Report, Timestamp};
+use callboard_fleet::InlineScript;
 use callboard_fleet::scheduler::{
-    CallId, CallKind, Code, Fault, Input, Key, Outcome as Ended, Output, Request, RunLimits,
-    Scheduler, ScriptEnd, Settled, Summary,
+    CallId, CallKind, Code, Delivery, Fault, Input, Key, Outcome as Ended, Output, Request,
+    RunLimits, Scheduler, ScriptEnd, Settled, Summary,
 };
 use callboard_relay::Outcome;
 
@@ -26,6 +27,13 @@ pub(crate) struct Script {
 }
 
 impl Script {
+    /// The script as a program in the JavaScript engine; `None` where the system gives no thread.
+    fn in_engine(&self, now: Timestamp) -> Option<InlineScript> {
+        let calls = self.calls_ms.len();
+        let arguments = format!("{{\"calls\":{calls},\"result\":{}}}", self.result);
+        InlineScript::begin(PROGRAM, &arguments, now).ok()
+    }
+
     /// One call of this length.
     pub(crate) fn lasting(duration_ms: u64) -> Self {
         Self {
@@ -58,18 +66,33 @@ struct Run {
     scheduler: Scheduler,
     script: Script,
     asked: u64,
+    /// The script in the JavaScript engine, where it is played there.
+    javascript: Option<InlineScript>,
 }
+
+/// The program that a [`Script`] stands for.
+const PROGRAM: &str =
+    "for (let call = 0; call < args.calls; call++) await agent('scripted'); return args.result;";
 
 /// Tokens that each call costs.
 const TOKENS: u64 = 100;
 
 impl Engine {
-    /// Begins a run.
-    pub(crate) fn begin(&mut self, id: ExecutionId, script: Script, now: Timestamp) -> Vec<Effect> {
+    /// Begins a run; with `javascript` its script is a program in the real engine, otherwise the list
+    /// that this program comes to.
+    pub(crate) fn begin(
+        &mut self,
+        id: ExecutionId,
+        script: Script,
+        javascript: bool,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        let javascript = javascript.then(|| script.in_engine(now));
         let run = Run {
             scheduler: Scheduler::new(RunLimits::default(), now),
             script,
             asked: 0,
+            javascript: javascript.flatten(),
         };
         self.runs.insert(id, run);
         self.feed(id, now, |run| run.next_input())
@@ -132,16 +155,7 @@ impl Engine {
                         effects.push(Effect::CallEndsAfter(call, lasts_ms));
                     }
                     Output::Abort(call) => effects.push(Effect::AbortedAfter(call, STOP_MS)),
-                    Output::Deliver(deliveries) => {
-                        let failed = deliveries.into_iter().find_map(|told| told.outcome.err());
-                        input = Some(match failed {
-                            Some(fault) => Input::Ended(ScriptEnd::Failed {
-                                code: fault.code.as_str().to_owned(),
-                                error: fault.message,
-                            }),
-                            None => run.next_input(),
-                        });
-                    }
+                    Output::Deliver(deliveries) => input = Some(run.hear(deliveries)),
                     Output::Finished(summary) => over = Some(summary),
                 }
             }
@@ -155,8 +169,31 @@ impl Engine {
 }
 
 impl Run {
+    /// What the script does once it has heard these answers. The first failure ends it.
+    fn hear(&mut self, deliveries: Vec<Delivery>) -> Input {
+        if let Some(script) = &mut self.javascript {
+            script.deliver(deliveries);
+            return self.next_input();
+        }
+        let failed = deliveries.into_iter().find_map(|told| told.outcome.err());
+        match failed {
+            Some(fault) => Input::Ended(ScriptEnd::Failed {
+                code: fault.code.as_str().to_owned(),
+                error: format!("GraphError: {}", fault.message),
+            }),
+            None => self.next_input(),
+        }
+    }
+
     /// What the script does next.
     fn next_input(&mut self) -> Input {
+        if let Some(script) = &mut self.javascript {
+            let said = script.said();
+            return match said.end {
+                Some(end) => Input::Ended(end),
+                None => Input::Requested(said.requests),
+            };
+        }
         let asked = usize::try_from(self.asked).unwrap_or(usize::MAX);
         if asked >= self.script.calls_ms.len() {
             return Input::Ended(ScriptEnd::Returned(self.script.result.clone()));

@@ -6,12 +6,15 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{Bug, Counts, Outcome, Plan, StoreKind, Violation, play};
+use crate::{Bug, Counts, Outcome, Plan, Stage, Violation, play};
 
 /// One seed in so many is played a second time in memory.
 const TWICE_EVERY: u64 = 16;
 /// One seed in so many is played on SQLite, too.
 const SQLITE_EVERY: u64 = 64;
+/// One seed in so many is played with its scripts in the JavaScript engine, too: an engine and a thread
+/// for each run take a few hundred microseconds.
+const JAVASCRIPT_EVERY: u64 = 32;
 /// Histories that shortening plays at most.
 const SHORTEN_MAX: u32 = 600;
 
@@ -117,7 +120,7 @@ pub fn search(search: Search, progress: impl Fn(u64, u64) + Sync) -> Found {
 /// Plays one seed, some again.
 fn check(seed: u64, bug: Option<Bug>, found: &mut Found) -> Option<Violation> {
     let plan = Plan::of(seed);
-    let first = play(&plan, StoreKind::Memory, bug, false);
+    let first = play(&plan, Stage::Memory, bug, false);
     found.seeds += 1;
     found.add(&first);
     found.hash ^= first
@@ -127,14 +130,19 @@ fn check(seed: u64, bug: Option<Bug>, found: &mut Found) -> Option<Violation> {
         return first.violation;
     }
     let again = [
-        (TWICE_EVERY, StoreKind::Memory, "played again"),
-        (SQLITE_EVERY, StoreKind::Sqlite, "played on SQLite"),
+        (TWICE_EVERY, Stage::Memory, "played again"),
+        (SQLITE_EVERY, Stage::Sqlite, "played on SQLite"),
+        (
+            JAVASCRIPT_EVERY,
+            Stage::JavaScript,
+            "its scripts ran in the engine",
+        ),
     ];
-    for (every, kind, how) in again {
+    for (every, stage, how) in again {
         if !seed.is_multiple_of(every) {
             continue;
         }
-        let second = play(&plan, kind, bug, false);
+        let second = play(&plan, stage, bug, false);
         found.add(&second);
         if second.violation.is_some() {
             return second.violation;
@@ -151,7 +159,7 @@ fn check(seed: u64, bug: Option<Bug>, found: &mut Found) -> Option<Violation> {
 }
 
 /// The shortest plan found that still breaks the invariant of `violation`.
-pub fn shorten(plan: &Plan, violation: &Violation, kind: StoreKind, bug: Option<Bug>) -> Plan {
+pub fn shorten(plan: &Plan, violation: &Violation, stage: Stage, bug: Option<Bug>) -> Plan {
     let mut best = plan.clone();
     let mut tries = 0;
     let mut chunk = best.ops.len().div_ceil(2).max(1);
@@ -163,7 +171,7 @@ pub fn shorten(plan: &Plan, violation: &Violation, kind: StoreKind, bug: Option<
             let mut shorter = best.clone();
             let end = (index + chunk).min(shorter.ops.len());
             shorter.ops.drain(index..end);
-            let outcome = play(&shorter, kind, bug, false);
+            let outcome = play(&shorter, stage, bug, false);
             let breaks = outcome
                 .violation
                 .is_some_and(|found| found.invariant == violation.invariant);

@@ -18,13 +18,15 @@ const LOOK_MS: u64 = 300_000;
 /// Timers from here on end what an operation began.
 const UNDO: u64 = 1 << 32;
 
-/// Which store a history is played on.
+/// What a history is played on. It goes the same way on each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StoreKind {
-    /// The one in memory.
+pub enum Stage {
+    /// The store in memory; scripts are lists of calls.
     Memory,
     /// SQLite in memory, on one connection.
     Sqlite,
+    /// The store in memory; scripts are programs in the JavaScript engine.
+    JavaScript,
 }
 
 /// How much happened.
@@ -48,11 +50,14 @@ pub struct Outcome {
 }
 
 /// Plays `plan` to its end, or to its first violation.
-pub fn play(plan: &Plan, kind: StoreKind, bug: Option<Bug>, keep_log: bool) -> Outcome {
-    match kind {
-        StoreKind::Memory => History::new(plan, MemoryStore::default(), bug, keep_log).play(),
-        StoreKind::Sqlite => match SqliteStore::inline_memory() {
-            Ok(store) => History::new(plan, store, bug, keep_log).play(),
+pub fn play(plan: &Plan, stage: Stage, bug: Option<Bug>, keep_log: bool) -> Outcome {
+    let javascript = stage == Stage::JavaScript;
+    match stage {
+        Stage::Memory | Stage::JavaScript => {
+            History::new(plan, MemoryStore::default(), javascript, bug, keep_log).play()
+        }
+        Stage::Sqlite => match SqliteStore::inline_memory() {
+            Ok(store) => History::new(plan, store, javascript, bug, keep_log).play(),
             Err(error) => Outcome {
                 hash: 0,
                 events: 0,
@@ -88,12 +93,13 @@ enum Undo {
 }
 
 impl<'a, S: Store + Clone> History<'a, S> {
-    fn new(plan: &'a Plan, store: S, bug: Option<Bug>, keep_log: bool) -> Self {
+    fn new(plan: &'a Plan, store: S, javascript: bool, bug: Option<Bug>, keep_log: bool) -> Self {
         let setup = Setup {
             seed: plan.seed,
             relay: plan.relay,
             durations: Durations::Mixed,
             task_lease_ms: plan.task_lease_ms,
+            javascript,
             bug,
         };
         let mut world = World::new(store, setup);

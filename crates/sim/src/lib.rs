@@ -25,7 +25,7 @@ mod world;
 
 pub use bug::Bug;
 pub use fuzz::{Failed, Found, Search, ranges, search, shorten};
-pub use history::{Counts, Outcome, StoreKind, play};
+pub use history::{Counts, Outcome, Stage, play};
 pub use plan::{CHAOS_MS, HEAL_MS, Op, Plan, Planned};
 pub use witness::Violation;
 pub use world::Faults;

@@ -185,6 +185,8 @@ pub(crate) struct Setup {
     pub(crate) durations: Durations,
     /// The lease of tasks with several candidates, in milliseconds.
     pub(crate) task_lease_ms: u64,
+    /// Scripts are programs in the JavaScript engine.
+    pub(crate) javascript: bool,
     /// A planted fault.
     pub(crate) bug: Option<Bug>,
 }

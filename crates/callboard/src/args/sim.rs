@@ -53,6 +53,9 @@ pub(crate) struct ReplayArgs {
     /// Play it on SQLite, not in memory
     #[arg(long)]
     pub(crate) sqlite: bool,
+    /// Run its scripts in the JavaScript engine
+    #[arg(long, conflicts_with = "sqlite")]
+    pub(crate) javascript: bool,
     /// Plant the fault that this invariant must find
     #[arg(long, value_name = "LETTER", value_parser = parse_bug)]
     pub(crate) bug: Option<callboard_sim::Bug>,

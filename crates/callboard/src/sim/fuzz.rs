@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use callboard_ambient::Clock;
-use callboard_sim::{Failed, Found, Plan, Search, StoreKind, ranges, search, shorten};
+use callboard_sim::{Failed, Found, Plan, Search, Stage, ranges, search, shorten};
 use serde_json::{Value, json};
 
 use crate::args::FuzzArgs;
@@ -80,7 +80,7 @@ fn shortened(failed: &Failed, arguments: &FuzzArgs) -> Shortened {
     let mut operations = plan.ops.len();
     // Two histories that differ show nothing in one of them.
     if invariant != 'm' {
-        let short = shorten(&plan, &failed.violation, StoreKind::Memory, arguments.bug);
+        let short = shorten(&plan, &failed.violation, Stage::Memory, arguments.bug);
         operations = short.ops.len();
         if operations < plan.ops.len() {
             replay.push_str(&format!(" --only {}", ranges(&short)));

@@ -5,7 +5,7 @@ mod page;
 mod plots;
 mod tables;
 
-use callboard_sim::{Plan, StoreKind, play};
+use callboard_sim::{Plan, Stage, play};
 use serde_json::json;
 
 use crate::args::{ReplayArgs, SimCommand};
@@ -26,12 +26,12 @@ fn replay(arguments: &ReplayArgs, output: &Output) -> Result<(), Failure> {
     if let Some(only) = &arguments.only {
         plan.ops.retain(|planned| only.contains(planned.number));
     }
-    let kind = if arguments.sqlite {
-        StoreKind::Sqlite
-    } else {
-        StoreKind::Memory
+    let stage = match (arguments.sqlite, arguments.javascript) {
+        (true, _) => Stage::Sqlite,
+        (false, true) => Stage::JavaScript,
+        (false, false) => Stage::Memory,
     };
-    let outcome = play(&plan, kind, arguments.bug, true);
+    let outcome = play(&plan, stage, arguments.bug, true);
     let violation = outcome.violation.as_ref().map(|violation| {
         json!({
             "invariant": violation.invariant.to_string(),

@@ -5,7 +5,47 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::confine::{cpu_ms, limit_cpu};
 use crate::limits::{SLICE_CPU_MS, TOTAL_CPU_MS};
 
-/// Shared by the thread that runs the script, its interrupt handler and the reading thread.
+/// What a script may use before it must wait or be over.
+pub(crate) trait Allowance: std::fmt::Debug + Send + Sync {
+    /// Begins a turn of the script; `false` when everything is used up.
+    fn begin(&self) -> bool;
+    /// Whether the script must stop now. Asked by the engine while it runs, and between jobs.
+    fn is_over(&self) -> bool;
+    /// Whether the script was interrupted.
+    fn was_interrupted(&self) -> bool;
+    /// Whether the total, not only this turn, is used up.
+    fn total_is_over(&self) -> bool;
+    /// Whether the run is being stopped.
+    fn is_stopping(&self) -> bool;
+}
+
+/// For scripts that are known to be short, in a process that does not belong to them.
+#[derive(Debug)]
+pub(crate) struct Unlimited;
+
+impl Allowance for Unlimited {
+    fn begin(&self) -> bool {
+        true
+    }
+
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    fn was_interrupted(&self) -> bool {
+        false
+    }
+
+    fn total_is_over(&self) -> bool {
+        false
+    }
+
+    fn is_stopping(&self) -> bool {
+        false
+    }
+}
+
+/// Processor time of this process. Shared by the thread that runs the script, its interrupt handler and the reading thread.
 #[derive(Debug)]
 pub(super) struct Slice {
     until_ms: AtomicU64,
@@ -25,17 +65,6 @@ impl Slice {
         }
     }
 
-    /// Begins a slice; `false` when the total is used up. The first one that begins while the
-    /// run is being stopped is the last: answers that arrive later do not prolong it.
-    pub(super) fn begin(&self) -> bool {
-        let used_ms = cpu_ms().unwrap_or(TOTAL_CPU_MS);
-        if used_ms >= TOTAL_CPU_MS || limit_cpu(used_ms).is_err() {
-            return false;
-        }
-        self.prolong(used_ms);
-        true
-    }
-
     fn prolong(&self, used_ms: u64) {
         let mut until_ms = (used_ms + SLICE_CPU_MS).min(TOTAL_CPU_MS);
         if self.is_stopping() {
@@ -47,8 +76,26 @@ impl Slice {
         self.until_ms.store(until_ms, Ordering::SeqCst);
     }
 
+    /// The run is being stopped.
+    pub(super) fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Allowance for Slice {
+    /// Begins a slice; `false` when the total is used up. The first one that begins while the
+    /// run is being stopped is the last: answers that arrive later do not prolong it.
+    fn begin(&self) -> bool {
+        let used_ms = cpu_ms().unwrap_or(TOTAL_CPU_MS);
+        if used_ms >= TOTAL_CPU_MS || limit_cpu(used_ms).is_err() {
+            return false;
+        }
+        self.prolong(used_ms);
+        true
+    }
+
     /// Whether the script must stop now. Asked by the engine while it runs, and between jobs.
-    pub(super) fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         let over = cpu_ms().unwrap_or(u64::MAX) >= self.until_ms.load(Ordering::SeqCst);
         if over {
             self.interrupted.store(true, Ordering::SeqCst);
@@ -57,21 +104,16 @@ impl Slice {
     }
 
     /// Whether the script was interrupted.
-    pub(super) fn was_interrupted(&self) -> bool {
+    fn was_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::SeqCst)
     }
 
     /// Whether the total, not only the slice, is used up.
-    pub(super) fn total_is_over(&self) -> bool {
+    fn total_is_over(&self) -> bool {
         cpu_ms().unwrap_or(u64::MAX) >= TOTAL_CPU_MS
     }
 
-    /// The run is being stopped.
-    pub(super) fn stop(&self) {
-        self.stopping.store(true, Ordering::SeqCst);
-    }
-
-    pub(super) fn is_stopping(&self) -> bool {
+    fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }
 }

@@ -12,7 +12,7 @@ use rquickjs::{
     CatchResultExt as _, CaughtError, Context, Ctx, Function, Object, Promise, Runtime, Value,
 };
 
-use super::slice::Slice;
+use super::slice::Allowance;
 use crate::frame::{Act, Answer, End, FromScript, RunStart, Start, ToScript};
 use crate::limits::{
     BATCH_BYTES_MAX, ERROR_UTF16_MAX, FAILURE_UTF16_MAX, LABEL_UTF16_MAX, LIST_ITEMS_MAX,
@@ -32,10 +32,10 @@ struct Outbox {
 }
 
 /// Runs a script to its end. `send` takes one frame for each frame received.
-pub(super) fn run(
+pub(crate) fn run(
     start: Start,
     inbox: &mpsc::Receiver<ToScript>,
-    slice: &Arc<Slice>,
+    slice: &Arc<dyn Allowance>,
     mut send: impl FnMut(FromScript) -> io::Result<()>,
 ) -> io::Result<()> {
     let runtime = Runtime::new().map_err(io::Error::other)?;
@@ -63,7 +63,7 @@ pub(super) fn run(
                 end: Some(End::Compiled),
             });
         };
-        let mut vm = Vm::new(ctx.clone(), slice, run).map_err(io::Error::other)?;
+        let mut vm = Vm::new(ctx.clone(), slice.as_ref(), run).map_err(io::Error::other)?;
         vm.call(&body);
         vm.serve(inbox, &mut send)
     })
@@ -93,7 +93,7 @@ fn compile<'js>(ctx: &Ctx<'js>, body: &str) -> Result<Function<'js>, End> {
 
 struct Vm<'js, 'a> {
     ctx: Ctx<'js>,
-    slice: &'a Slice,
+    slice: &'a dyn Allowance,
     /// Memory that the script cannot use: given back to write down its result or its error. The
     /// limit itself cannot be moved while the engine is entered.
     ballast: Option<Value<'js>>,
@@ -110,7 +110,7 @@ struct Vm<'js, 'a> {
 }
 
 impl<'js, 'a> Vm<'js, 'a> {
-    fn new(ctx: Ctx<'js>, slice: &'a Slice, run: &RunStart) -> rquickjs::Result<Self> {
+    fn new(ctx: Ctx<'js>, slice: &'a dyn Allowance, run: &RunStart) -> rquickjs::Result<Self> {
         let ballast: Value<'js> = ctx.eval(format!("new ArrayBuffer({REPORT_MEMORY_BYTES})"))?;
         let outbox = Rc::new(RefCell::new(Outbox::default()));
         let taken = Rc::clone(&outbox);

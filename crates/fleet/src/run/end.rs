@@ -12,7 +12,7 @@ use crate::scheduler::{Code, Fault, ScriptEnd};
 use crate::script::{FILE_NAME, ScriptError, first_place};
 
 /// Reads the end; a result is mended, bounded and checked.
-pub(super) fn read(end: End, source: &str, result_schema: Option<&Schema>) -> ScriptEnd {
+pub(crate) fn read(end: End, source: &str, result_schema: Option<&Schema>) -> ScriptEnd {
     let fault = match end {
         End::Returned { json } => match check_result(&json, result_schema) {
             Ok(json) => return ScriptEnd::Returned(json),

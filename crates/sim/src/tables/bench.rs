@@ -45,6 +45,7 @@ impl Bench {
             },
             durations,
             task_lease_ms: TASK_LEASE_MS_DEFAULT,
+            javascript: false,
             bug,
         };
         let mut world = World::new(MemoryStore::default(), setup);

@@ -397,7 +397,9 @@ impl<S: Store + Clone> World<S> {
         self.witness
             .begins(command_id, execution_id, has_consent, runs, slots);
         let wall = machine.wall(now_ms);
-        let effects = machine.engine.begin(execution_id, script, wall);
+        let effects = machine
+            .engine
+            .begin(execution_id, script, self.setup.javascript, wall);
         self.note(|| format!("desktop {desktop} executes {command_id}"));
         self.take_effects(desktop, execution_id, effects);
     }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use callboard_sim::tables::{Bands, PUBLISHED};
-use callboard_sim::{Bug, Failed, Plan, Search, StoreKind, play, ranges, search, shorten};
+use callboard_sim::{Bug, Failed, Plan, Search, Stage, play, ranges, search, shorten};
 
 /// Seeds within which each planted fault must be found; the simulator's release check needs far
 /// fewer than its 5,000.
@@ -69,11 +69,11 @@ fn a_failing_history_is_cut_down_to_what_it_takes() {
     let bug = Bug::KeyForgotten;
     let failed = found(bug).unwrap();
     let plan = Plan::of(failed.seed);
-    let short = shorten(&plan, &failed.violation, StoreKind::Memory, Some(bug));
+    let short = shorten(&plan, &failed.violation, Stage::Memory, Some(bug));
     assert!(short.ops.len() <= 4, "{}", ranges(&short));
-    let again = play(&short, StoreKind::Memory, Some(bug), false);
+    let again = play(&short, Stage::Memory, Some(bug), false);
     assert_eq!(again.violation.unwrap().invariant, 'a');
-    assert_eq!(play(&short, StoreKind::Memory, None, false).violation, None);
+    assert_eq!(play(&short, Stage::Memory, None, false).violation, None);
 }
 
 #[test]
@@ -92,7 +92,7 @@ const KEPT: [u64; 2] = [18_102, 96_661];
 #[test]
 fn seeds_that_once_failed_hold() {
     for seed in KEPT {
-        let outcome = play(&Plan::of(seed), StoreKind::Memory, None, false);
+        let outcome = play(&Plan::of(seed), Stage::Memory, None, false);
         assert_eq!(outcome.violation, None, "{seed}");
     }
 }
