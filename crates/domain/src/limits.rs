@@ -77,6 +77,9 @@ pub const TASK_LEASE_MS_DEFAULT: u64 = 30 * MINUTE_MS;
 pub const TASK_LEASE_MS_MIN: u64 = SECOND_MS;
 /// Time between two turns of the relay (mission §3: "every 20 s").
 pub const SYNC_INTERVAL_MS: u64 = 20 * SECOND_MS;
+/// How long a sync that was given up may still reach the hub. Linux goes on for about 100 s to deliver
+/// what a closed connection has left (`tcp_orphan_retries`).
+pub const LATE_SYNC_MS: u64 = 2 * MINUTE_MS;
 /// Time between two control polls of a running command (mission §3.4).
 pub const CONTROL_INTERVAL_MS: u64 = 3 * SECOND_MS;
 /// Longest that the hub holds a wake-up call (hub §3).

@@ -78,6 +78,8 @@ pub struct Relay {
     /// When a completion was last tried in vain, and until when it is left alone.
     pub(crate) tried: BTreeMap<CommandId, Tried>,
     pub(crate) revisions: BTreeMap<ProjectId, String>,
+    /// When a sync of the project was last given up. It may still reach the hub, after later ones.
+    pub(crate) given_up_ms: BTreeMap<ProjectId, u64>,
     pub(crate) watch: Watch,
     pub(crate) hub: HubState,
     hold_until_ms: u64,
@@ -157,6 +159,7 @@ impl Relay {
             sending: BTreeSet::new(),
             tried: BTreeMap::new(),
             revisions: BTreeMap::new(),
+            given_up_ms: BTreeMap::new(),
             watch: Watch::default(),
             hub: HubState::default(),
             hold_until_ms: 0,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use callboard_domain::limits::SESSIONS_PER_PROJECT_MAX;
+use callboard_domain::limits::{LATE_SYNC_MS, SESSIONS_PER_PROJECT_MAX};
 use callboard_domain::{CommandId, ProjectId, Refusal};
 use callboard_wire::relay::{SyncRequest, SyncResponse};
 
@@ -112,8 +112,12 @@ impl Relay {
         for (call, pending) in of_turn {
             self.calls.remove(&call);
             cx.outputs.push(Output::Abandon { call });
-            if let Pending::Complete { command_id, .. } = pending {
-                self.sending.remove(&command_id);
+            match pending {
+                Pending::Sync(sync) => self.give_up_sync(cx, sync),
+                Pending::Complete { command_id, .. } => {
+                    self.sending.remove(&command_id);
+                }
+                Pending::WhoAmI | Pending::Start(_) | Pending::Control(_) | Pending::Wait => {}
             }
         }
         self.turn = Turn::Idle;
@@ -261,9 +265,24 @@ impl Relay {
         self.continue_turn(cx);
     }
 
-    /// The hub knows that the project is disabled, unless it was enabled again since.
+    fn give_up_sync(&mut self, cx: &Cx<'_>, sync: SyncUnderWay) {
+        self.given_up_ms.insert(sync.project_id, cx.now_ms());
+    }
+
+    /// Whether a sync that was given up may still reach the hub and list again what is no longer
+    /// shared.
+    fn may_be_overtaken(&self, cx: &Cx<'_>, id: ProjectId) -> bool {
+        let given_up_ms = self.given_up_ms.get(&id);
+        given_up_ms.is_some_and(|at_ms| cx.now_ms() < at_ms.saturating_add(LATE_SYNC_MS))
+    }
+
+    /// The hub knows that the project is disabled, unless it was enabled again since. Until it
+    /// knows for good, each turn tells it again.
     fn acknowledge(&mut self, cx: &mut Cx<'_>, sync: SyncUnderWay) {
         let id = sync.project_id;
+        if self.may_be_overtaken(cx, id) {
+            return;
+        }
         let is_disabled = |project: &ProjectView| project.project_id == id && !project.enabled;
         if sync.disabled && cx.view.projects().iter().any(is_disabled) {
             self.revisions.remove(&id);
@@ -273,6 +292,9 @@ impl Relay {
     }
 
     pub(crate) fn sync_failed(&mut self, cx: &mut Cx<'_>, sync: SyncUnderWay, failure: &Failure) {
+        if !matches!(failure, Failure::Refused(_)) {
+            self.give_up_sync(cx, sync);
+        }
         let goes_on = match failure {
             Failure::Refused(Refusal::DesktopInUse) | Failure::NoAnswer { .. } => false,
             Failure::Status {

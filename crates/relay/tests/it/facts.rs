@@ -1,7 +1,7 @@
 //! Single facts of the published loop and of ours.
 
 use callboard_domain::graph_run::{State, Status};
-use callboard_domain::limits::{DESKTOP_RESTARTED, NO_LONGER_SHARED};
+use callboard_domain::limits::{DESKTOP_RESTARTED, LATE_SYNC_MS, NO_LONGER_SHARED};
 use callboard_domain::{CommandId, Consent, FinalStatus, ProjectId, Timestamp};
 use callboard_domain::{Refusal, Report};
 use callboard_relay::{
@@ -147,10 +147,46 @@ fn a_disabled_project_is_synced_empty_until_the_hub_acknowledged_it() {
     world.hub_is_down = false;
     world.pass(40_000);
     assert_eq!(world.hub.synced[&PROJECT], 0);
+    world.pass(LATE_SYNC_MS);
     assert!(world.disk.acknowledged);
     let quiet_from_ms = world.now_ms;
     world.pass(100_000);
     assert!(syncs(&world, quiet_from_ms).is_empty());
+}
+
+#[test]
+fn a_sync_that_arrives_after_it_was_given_up_lists_nothing_for_long() {
+    let by_time = |world: &mut World| world.pass(10_000);
+    let by_sleep = |world: &mut World| {
+        world.slept_ms += 3_600_000;
+        world.input(Input::Tick);
+    };
+    for give_up in [by_time as fn(&mut World), by_sleep] {
+        for config in [POLLING, waking()] {
+            let mut world = World::started(config, 5);
+            world.pass(1_000);
+            world.hub_is_down = true;
+            while syncs(&world, 1_001).is_empty() {
+                world.pass(1_000);
+            }
+            let Some((_, Call::Sync(late))) = world.sent.last().cloned() else {
+                panic!("a sync is under way");
+            };
+            give_up(&mut world);
+            world.hub_is_down = false;
+            world.disk.enabled = false;
+            world.disk.acknowledged = false;
+            world.input(Input::SharingChanged);
+            world.pass(40_000);
+            assert_eq!(world.hub.synced[&PROJECT], 0);
+            world.hub.sync(&late);
+            assert_eq!(world.hub.synced[&PROJECT], 3);
+            world.pass(20_000);
+            assert_eq!(world.hub.synced[&PROJECT], 0);
+            world.pass(LATE_SYNC_MS);
+            assert!(world.disk.acknowledged);
+        }
+    }
 }
 
 #[test]
