@@ -69,6 +69,8 @@ uuid_ids! {
     TaskId = "task id";
     /// One taking of a task by a chat; the fencing token of its result.
     ClaimId = "claim id";
+    /// One browser that is signed in to the owner's console.
+    SignInId = "sign-in id";
 }
 
 /// The permanent identity of one saved Graph on one device: `gs_` and 32 lowercase hex digits.

@@ -22,7 +22,7 @@ pub use decision::Decision;
 pub use digest::Digest;
 pub use ids::{
     ChatLinkId, ClaimId, CommandId, ConnectionId, DesktopId, ExecutionId, GraphSessionId, OwnerId,
-    ParseIdError, ProjectId, TaskId, WorkerId,
+    ParseIdError, ProjectId, SignInId, TaskId, WorkerId,
 };
 pub use refusal::Refusal;
 pub use report::{FinalStatus, Report, bound_error, bound_report};

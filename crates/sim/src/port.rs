@@ -8,13 +8,13 @@ use callboard_domain::limits::RESULT_UTF16_MAX;
 use callboard_domain::linked_task::Verdict;
 use callboard_domain::{
     ChatLinkId, ClaimId, CommandId, ConnectionId, DesktopId, ExecutionId, OwnerId, ProjectId,
-    Refusal, TaskId, Timestamp, WorkerId,
+    Refusal, SignInId, TaskId, Timestamp, WorkerId,
 };
 use callboard_store::{
     Artifact, ArtifactKey, AssignTask, AssignedTask, ChatRow, Connection, Desktop, LinkKey,
-    LinkedChat, NewArtifact, NewChatLink, NewConnection, NewDesktop, NewProject, OwnedTask,
-    Project, QueueRun, QueuedRun, Revoked, RunKey, RunRow, SessionRow, Store, StoreError, Swept,
-    Synced, TaskRow, TokenHash,
+    LinkedChat, NewArtifact, NewChatLink, NewConnection, NewDesktop, NewProject, NewSignIn,
+    OwnedRun, OwnedTask, Project, QueueRun, QueuedRun, Revoked, RunCount, RunFilter, RunKey,
+    RunRow, SessionRow, SignIn, Store, StoreError, Swept, Synced, TaskRow, TokenHash,
 };
 use callboard_wire::relay::{Progress, SessionInfo};
 
@@ -193,6 +193,18 @@ impl<S: Store> Store for Port<S> {
             key: LinkKey, task_id: TaskId, new: NewArtifact, now: Timestamp
         ) -> (Artifact, bool);
         artifact(key: ArtifactKey) -> Option<(Artifact, Vec<u8>)>;
+        owned_runs(
+            owner_id: OwnerId, filter: RunFilter, limit: usize, now: Timestamp
+        ) -> Vec<OwnedRun>;
+        owned_run(owner_id: OwnerId, command_id: CommandId, now: Timestamp) -> Option<OwnedRun>;
+        run_counts(owner_id: OwnerId) -> Vec<RunCount>;
+        cancel_owned_run(owner_id: OwnerId, command_id: CommandId, now: Timestamp) -> RunRow;
+        password_hash(owner_id: OwnerId) -> Option<String>;
+        set_password_hash(owner_id: OwnerId, hash: Option<String>) -> ();
+        add_sign_in(new: NewSignIn) -> ();
+        sign_in_by_token(token_hash: TokenHash, now: Timestamp) -> Option<SignIn>;
+        sign_ins(owner_id: OwnerId, now: Timestamp) -> Vec<SignIn>;
+        end_sign_in(owner_id: OwnerId, id: SignInId) -> bool;
         note_seen(seen: Vec<(DesktopId, Timestamp)>) -> ();
         ready() -> ();
     }

@@ -7,8 +7,8 @@ use callboard_domain::{
     TaskId, Timestamp,
 };
 use callboard_store::{
-    Artifact, AssignedTask, ChatRow, Connection, Desktop, LinkedChat, OwnedTask, Project,
-    QueuedRun, Revoked, RunRow, SessionRow, Swept, Synced, TaskRow,
+    Artifact, AssignedTask, ChatRow, Connection, Desktop, LinkedChat, OwnedRun, OwnedTask, Project,
+    QueuedRun, Revoked, RunCount, RunRow, SessionRow, SignIn, Swept, Synced, TaskRow,
 };
 
 /// A row that passed between hub and store.
@@ -125,6 +125,12 @@ impl Answer for OwnedTask {
     }
 }
 
+impl Answer for OwnedRun {
+    fn note(&self, seen: &mut Vec<Seen>) {
+        self.row.note(seen);
+    }
+}
+
 impl Answer for Revoked {
     fn note(&self, seen: &mut Vec<Seen>) {
         self.runs.note(seen);
@@ -160,5 +166,8 @@ without_rows!(
     Synced,
     LinkedChat,
     ChatRow,
+    RunCount,
+    SignIn,
+    String,
     Artifact
 );

@@ -12,6 +12,7 @@ use crate::OpenError;
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_first.sql"),
     include_str!("../migrations/0002_linked_chats.sql"),
+    include_str!("../migrations/0003_console.sql"),
 ];
 
 /// Marks the file as ours in its header: "CBhb", for tools that tell files apart and for us.

@@ -4,11 +4,11 @@ use callboard_domain::graph_run::Run;
 use callboard_domain::linked_task::Task;
 use callboard_domain::{
     ChatLinkId, ClaimId, CommandId, ConnectionId, DesktopId, Digest, GraphSessionId, OwnerId,
-    ProjectId, TaskId, Timestamp, WorkerId,
+    ProjectId, SignInId, TaskId, Timestamp, WorkerId,
 };
 use callboard_store::{
-    Artifact, Candidate, ChatLink, ChatRow, Connection, Desktop, Project, RunColumns, RunRow,
-    SessionRow, TaskColumns,
+    Artifact, Candidate, ChatLink, ChatRow, Connection, Desktop, OwnedRun, Project, RunColumns,
+    RunRow, SessionRow, SignIn, TaskColumns,
 };
 use callboard_wire::relay::{Progress, SessionInfo};
 use rusqlite::types::FromSql;
@@ -177,6 +177,27 @@ pub(crate) fn session_row(cells: &mut Cells<'_>) -> Result<SessionRow, Failure> 
         desktop_id: DesktopId::from_bytes(cells.take()?),
         desktop_name: cells.take()?,
         desktop_last_seen_at: cells.time()?,
+    })
+}
+
+/// A command as its owner sees it, not settled.
+pub(crate) fn owned_run(cells: &mut Cells<'_>) -> Result<OwnedRun, Failure> {
+    Ok(OwnedRun {
+        row: run(cells)?,
+        project_name: cells.take()?,
+        connection_name: cells.take()?,
+        desktop_name: cells.take()?,
+        session_name: cells.take()?,
+    })
+}
+
+pub(crate) fn sign_in(cells: &mut Cells<'_>) -> Result<SignIn, Failure> {
+    Ok(SignIn {
+        id: SignInId::from_bytes(cells.take()?),
+        owner_id: OwnerId::from_bytes(cells.take()?),
+        user_agent: cells.take()?,
+        signed_in_at: Timestamp::from_millis(cells.take()?),
+        expires_at: Timestamp::from_millis(cells.take()?),
     })
 }
 

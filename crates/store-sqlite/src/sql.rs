@@ -31,6 +31,33 @@ macro_rules! runs {
     };
 }
 
+/// Commands as their owner sees them: as `rows::run` reads them, with `$arguments` and `$result`, and
+/// the names of what belongs to them.
+macro_rules! owned_runs {
+    ($arguments:literal, $result:literal, $rest:literal) => {
+        concat!(
+            "SELECT r.command_id, r.connection_id, r.project_id, r.desktop_id,
+                    r.graph_session_id, r.slug, ",
+            $arguments,
+            ", r.request, r.status, r.queued_at, r.updated_at, r.execution_id, r.started_at,
+                    r.cancel_requested_at, r.finished_at, r.digest, ",
+            $result,
+            ", r.result_truncated, r.error, r.total_tokens, r.reported_cost,
+                    r.phase, r.calls_done, r.calls_started, r.tokens, r.tokens_cap,
+                    d.last_seen_at, p.name, c.name, d.name,
+                    (SELECT s.name FROM sessions s
+                     WHERE s.graph_session_id = r.graph_session_id
+                       AND s.project_id = r.project_id AND s.desktop_id = r.desktop_id LIMIT 1)
+             FROM runs r
+             CROSS JOIN run_arguments a ON a.seq = r.seq
+             CROSS JOIN desktops d ON d.id = r.desktop_id
+             CROSS JOIN projects p ON p.id = r.project_id
+             CROSS JOIN connections c ON c.id = r.connection_id ",
+            $rest
+        )
+    };
+}
+
 /// Connections with their projects, one row a project, as `rows::connections` reads them.
 macro_rules! connections {
     ($rest:literal) => {
@@ -95,6 +122,21 @@ macro_rules! artifacts {
 statements! {
     OWNER = "SELECT id FROM owners ORDER BY seq LIMIT 1";
     ADD_OWNER = "INSERT INTO owners (id, created_at) VALUES (?1, ?2)";
+    PASSWORD_HASH = "SELECT password_hash FROM owners WHERE id = ?1";
+    SET_PASSWORD_HASH = "UPDATE owners SET password_hash = ?2 WHERE id = ?1";
+
+    ADD_SIGN_IN =
+        "INSERT INTO sign_ins (id, owner_id, token_hash, user_agent, signed_in_at, expires_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    SIGN_IN_BY_TOKEN =
+        "SELECT id, owner_id, user_agent, signed_in_at, expires_at FROM sign_ins
+         WHERE token_hash = ?1 AND expires_at > ?2";
+    SIGN_INS =
+        "SELECT id, owner_id, user_agent, signed_in_at, expires_at FROM sign_ins
+         WHERE owner_id = ?1 AND expires_at > ?2 ORDER BY seq";
+    REMOVE_SIGN_IN = "DELETE FROM sign_ins WHERE owner_id = ?1 AND id = ?2";
+    REMOVE_OLD_SIGN_INS = "DELETE FROM sign_ins WHERE owner_id = ?1 AND expires_at <= ?2";
+    REMOVE_SIGN_INS = "DELETE FROM sign_ins WHERE owner_id = ?1";
 
     PROJECT_NAMED = "SELECT 1 FROM projects WHERE owner_id = ?1 AND name = ?2";
     PROJECT_OWNED = "SELECT 1 FROM projects WHERE id = ?1 AND owner_id = ?2";
@@ -173,6 +215,24 @@ statements! {
         "CROSS JOIN connections c ON c.id = r.connection_id
          WHERE r.connection_id = ?1 AND r.idempotency_key = ?2 AND c.revoked_at IS NULL"
     );
+    RUN_OF_OWNER = runs!("WHERE r.command_id = ?2 AND r.owner_id = ?1");
+    OWNED_RUN = owned_runs!(
+        "a.arguments",
+        "r.result",
+        "WHERE r.command_id = ?2 AND r.owner_id = ?1"
+    );
+    OWNED_RUNS = owned_runs!(
+        "''",
+        "NULL",
+        "WHERE r.owner_id = ?1 AND r.seq < ?2 ORDER BY r.seq DESC LIMIT ?3"
+    );
+    OWNED_RUNS_BY_STATUS = owned_runs!(
+        "''",
+        "NULL",
+        "WHERE r.owner_id = ?1 AND r.seq < ?2 AND r.status = ?4 ORDER BY r.seq DESC LIMIT ?3"
+    );
+    SEQ_OF_OWNED_RUN = "SELECT seq FROM runs WHERE command_id = ?2 AND owner_id = ?1";
+    RUN_COUNTS = "SELECT status, count(*) FROM runs WHERE owner_id = ?1 GROUP BY status";
     WAITING_RUNS = runs!(
         "WHERE r.desktop_id = ?1 AND r.project_id = ?2 AND r.started_at IS NULL
            AND r.due_at IS NOT NULL
@@ -189,8 +249,10 @@ statements! {
     ANY_DUE = "SELECT 1 FROM runs WHERE due_at <= ?1 LIMIT 1";
     ADD_RUN =
         "INSERT INTO runs (command_id, connection_id, project_id, desktop_id, graph_session_id,
-                           slug, idempotency_key, request, status, queued_at, updated_at, due_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+                           slug, idempotency_key, request, status, queued_at, updated_at, due_at,
+                           owner_id)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
+                 (SELECT owner_id FROM connections WHERE id = ?2))";
     ADD_ARGUMENTS = "INSERT INTO run_arguments (seq, arguments) VALUES (?1, ?2)";
     SET_STATE =
         "UPDATE runs SET status = ?2, updated_at = ?3, execution_id = ?4, started_at = ?5,

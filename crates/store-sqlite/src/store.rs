@@ -4,17 +4,17 @@ use callboard_domain::graph_run::{self, Completion};
 use callboard_domain::linked_task::{self, Submission, Verdict};
 use callboard_domain::{
     ChatLinkId, ClaimId, CommandId, ConnectionId, DesktopId, Digest, ExecutionId, OwnerId,
-    ProjectId, TaskId, Timestamp, WorkerId,
+    ProjectId, SignInId, TaskId, Timestamp, WorkerId,
 };
 use callboard_store::{
     Artifact, ArtifactKey, AssignTask, AssignedTask, ChatRow, Connection, Desktop, LinkKey,
-    LinkedChat, NewArtifact, NewChatLink, NewConnection, NewDesktop, NewProject, OwnedTask,
-    Project, QueueRun, QueuedRun, Revoked, RunKey, RunRow, SessionRow, Store, StoreError, Swept,
-    Synced, TaskRow, TokenHash, rules,
+    LinkedChat, NewArtifact, NewChatLink, NewConnection, NewDesktop, NewProject, NewSignIn,
+    OwnedRun, OwnedTask, Project, QueueRun, QueuedRun, Revoked, RunCount, RunFilter, RunKey,
+    RunRow, SessionRow, SignIn, Store, StoreError, Swept, Synced, TaskRow, TokenHash, rules,
 };
 use callboard_wire::relay::{Progress, SessionInfo};
 
-use crate::operations::{artifacts, chats, runs, sharing, sweeping, tasks, workspace};
+use crate::operations::{artifacts, chats, console, runs, sharing, sweeping, tasks, workspace};
 use crate::rows::any;
 use crate::{SqliteStore, sql};
 
@@ -380,6 +380,83 @@ impl Store for SqliteStore {
             Some(artifact) => self.0.bytes(artifact).await.map(Some),
             None => Ok(None),
         }
+    }
+
+    async fn owned_runs(
+        &self,
+        owner_id: OwnerId,
+        filter: RunFilter,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Vec<OwnedRun>, StoreError> {
+        self.0
+            .read_all(|sqlite| console::owned_runs(sqlite, owner_id, filter, limit, now))
+    }
+
+    async fn owned_run(
+        &self,
+        owner_id: OwnerId,
+        command_id: CommandId,
+        now: Timestamp,
+    ) -> Result<Option<OwnedRun>, StoreError> {
+        self.0
+            .read(|sqlite| console::owned_run(sqlite, owner_id, command_id, now))
+    }
+
+    async fn run_counts(&self, owner_id: OwnerId) -> Result<Vec<RunCount>, StoreError> {
+        self.0.read(|sqlite| console::run_counts(sqlite, owner_id))
+    }
+
+    async fn cancel_owned_run(
+        &self,
+        owner_id: OwnerId,
+        command_id: CommandId,
+        now: Timestamp,
+    ) -> Result<RunRow, StoreError> {
+        let caller = runs::Caller::Owner(owner_id);
+        let applied = self.apply_to_run(caller, command_id, graph_run::Event::RequestCancel, now);
+        Ok(applied.await?.0)
+    }
+
+    async fn password_hash(&self, owner_id: OwnerId) -> Result<Option<String>, StoreError> {
+        self.0
+            .read(|sqlite| console::password_hash(sqlite, owner_id))
+    }
+
+    async fn set_password_hash(
+        &self,
+        owner_id: OwnerId,
+        hash: Option<String>,
+    ) -> Result<(), StoreError> {
+        self.0
+            .write(move |sqlite| console::set_password_hash(sqlite, owner_id, hash.as_deref()))
+            .await
+    }
+
+    async fn add_sign_in(&self, new: NewSignIn) -> Result<(), StoreError> {
+        self.0
+            .write(move |sqlite| console::add_sign_in(sqlite, &new))
+            .await
+    }
+
+    async fn sign_in_by_token(
+        &self,
+        token_hash: TokenHash,
+        now: Timestamp,
+    ) -> Result<Option<SignIn>, StoreError> {
+        self.0
+            .read(|sqlite| console::sign_in_by_token(sqlite, token_hash, now))
+    }
+
+    async fn sign_ins(&self, owner_id: OwnerId, now: Timestamp) -> Result<Vec<SignIn>, StoreError> {
+        self.0
+            .read(|sqlite| console::sign_ins(sqlite, owner_id, now))
+    }
+
+    async fn end_sign_in(&self, owner_id: OwnerId, id: SignInId) -> Result<bool, StoreError> {
+        self.0
+            .write(move |sqlite| console::end_sign_in(sqlite, owner_id, id))
+            .await
     }
 
     async fn note_seen(&self, seen: Vec<(DesktopId, Timestamp)>) -> Result<(), StoreError> {

@@ -12,6 +12,7 @@ mod columns;
 mod error;
 mod memory;
 mod operations;
+mod owner_rows;
 mod rows;
 mod task_columns;
 
@@ -23,6 +24,7 @@ pub use columns::{ColumnError, RunColumns};
 pub use error::StoreError;
 pub use memory::MemoryStore;
 pub use operations::Store;
+pub use owner_rows::{NewSignIn, OwnedRun, RunCount, RunFilter, SignIn};
 pub use rows::{
     Connection, Desktop, Handout, NewConnection, NewDesktop, NewProject, Project, QueueRun,
     QueuedRun, RunKey, RunRow, SessionRow, Synced, TokenHash,

@@ -6,15 +6,15 @@ use callboard_domain::graph_run::Completion;
 use callboard_domain::linked_task::Verdict;
 use callboard_domain::{
     ChatLinkId, ClaimId, CommandId, ConnectionId, DesktopId, ExecutionId, OwnerId, ProjectId,
-    TaskId, Timestamp, WorkerId,
+    SignInId, TaskId, Timestamp, WorkerId,
 };
 use callboard_wire::relay::{Progress, SessionInfo};
 
 use crate::{
     Artifact, ArtifactKey, AssignTask, AssignedTask, ChatRow, Connection, Desktop, LinkKey,
-    LinkedChat, NewArtifact, NewChatLink, NewConnection, NewDesktop, NewProject, OwnedTask,
-    Project, QueueRun, QueuedRun, Revoked, RunKey, RunRow, SessionRow, StoreError, Swept, Synced,
-    TaskRow, TokenHash,
+    LinkedChat, NewArtifact, NewChatLink, NewConnection, NewDesktop, NewProject, NewSignIn,
+    OwnedRun, OwnedTask, Project, QueueRun, QueuedRun, Revoked, RunCount, RunFilter, RunKey,
+    RunRow, SessionRow, SignIn, StoreError, Swept, Synced, TaskRow, TokenHash,
 };
 
 /// Where the hub keeps everything. An answered write is durable; a read never waits for a writer
@@ -302,6 +302,75 @@ pub trait Store: Send + Sync + 'static {
         &self,
         key: ArtifactKey,
     ) -> impl Future<Output = Result<Option<(Artifact, Vec<u8>)>, StoreError>> + Send;
+
+    /// The owner's commands, settled at `now`, last queued first, at most `limit`.
+    fn owned_runs(
+        &self,
+        owner_id: OwnerId,
+        filter: RunFilter,
+        limit: usize,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Vec<OwnedRun>, StoreError>> + Send;
+
+    /// One command of the owner, whole, settled at `now`.
+    fn owned_run(
+        &self,
+        owner_id: OwnerId,
+        command_id: CommandId,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Option<OwnedRun>, StoreError>> + Send;
+
+    /// How many commands the owner has of each status that occurs, in the order of a run's life.
+    fn run_counts(
+        &self,
+        owner_id: OwnerId,
+    ) -> impl Future<Output = Result<Vec<RunCount>, StoreError>> + Send;
+
+    /// Asks a run of the owner to stop, whoever started it; idempotent.
+    /// [`Refusal::RunNotFound`](callboard_domain::Refusal::RunNotFound).
+    fn cancel_owned_run(
+        &self,
+        owner_id: OwnerId,
+        command_id: CommandId,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<RunRow, StoreError>> + Send;
+
+    /// The hash of the owner's console password; `None` until one is set.
+    fn password_hash(
+        &self,
+        owner_id: OwnerId,
+    ) -> impl Future<Output = Result<Option<String>, StoreError>> + Send;
+
+    /// Sets or takes away the console password, and ends every sign-in.
+    fn set_password_hash(
+        &self,
+        owner_id: OwnerId,
+        hash: Option<String>,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Keeps a sign-in, and forgets those of the owner that ended by then.
+    fn add_sign_in(&self, new: NewSignIn) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// The sign-in of a cookie, unless it is over at `now`.
+    fn sign_in_by_token(
+        &self,
+        token_hash: TokenHash,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Option<SignIn>, StoreError>> + Send;
+
+    /// The owner's sign-ins that are not over at `now`, oldest first.
+    fn sign_ins(
+        &self,
+        owner_id: OwnerId,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Vec<SignIn>, StoreError>> + Send;
+
+    /// Ends a sign-in. False when the owner has none of that id.
+    fn end_sign_in(
+        &self,
+        owner_id: OwnerId,
+        id: SignInId,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
     /// Stores when desktops were last seen. Never moves a desktop's time backwards.
     fn note_seen(

@@ -1,6 +1,6 @@
 //! What every store decides in the same way around the pure machines.
 
-use callboard_domain::graph_run::{Event, Run, Status, decide, next_sweep, settle, sweep};
+use callboard_domain::graph_run::{Event, Run, State, Status, decide, next_sweep, settle, sweep};
 use callboard_domain::limits::{
     COMMANDS_PER_SYNC_MAX, INBOX_CLAIMED_MAX, INBOX_RECENT_MAX, INBOX_WAITING_MAX,
 };
@@ -39,6 +39,19 @@ pub fn replay_queue(run: &Run, request: Digest, now: Timestamp) -> Result<Run, R
 /// The run as it stands at `now`, without storing anything.
 pub fn settled_at(run: &Run, now: Timestamp) -> Run {
     settle(run, now).unwrap_or_else(|| run.clone())
+}
+
+/// The row as a list shows it: without arguments and result, which can have 100,000 characters each.
+pub fn listed(mut row: RunRow) -> RunRow {
+    row.arguments.clear();
+    if let State::Completed(_, end)
+    | State::Failed(_, end)
+    | State::Cancelled(_, end)
+    | State::Withdrawn { end, .. } = &mut row.run.state
+    {
+        end.report.result = None;
+    }
+    row
 }
 
 /// Takes over what a running command says of itself; true when something differs and must be

@@ -3,6 +3,7 @@
 
 pub(crate) mod artifacts;
 pub(crate) mod chats;
+pub(crate) mod console;
 pub(crate) mod runs;
 pub(crate) mod sharing;
 pub(crate) mod sweeping;

@@ -19,6 +19,7 @@ use crate::sql;
 pub(crate) enum Caller {
     Connection(ConnectionId),
     Desktop(DesktopId),
+    Owner(OwnerId),
 }
 
 /// The command as it is stored.
@@ -30,6 +31,7 @@ pub(crate) fn stored(
     let (sql, caller) = match caller {
         Caller::Connection(id) => (sql::RUN_OF_CONNECTION, *id.as_bytes()),
         Caller::Desktop(id) => (sql::RUN_OF_DESKTOP, *id.as_bytes()),
+        Caller::Owner(id) => (sql::RUN_OF_OWNER, *id.as_bytes()),
     };
     let key = params![caller, command_id.as_bytes()];
     first(connection, sql, key, rows::run)

@@ -85,7 +85,7 @@ fn a_database_of_a_newer_version_is_refused_and_left_as_it_was() {
             error,
             OpenError::Newer {
                 found: 99,
-                known: 2,
+                known: 3,
                 ..
             }
         )
@@ -93,7 +93,7 @@ fn a_database_of_a_newer_version_is_refused_and_left_as_it_was() {
     assert!(newer(&error), "{error:?}");
     assert_eq!(
         refused(&path),
-        "DATABASE was written by a newer Callboard (database version 99, this one knows 2): \
+        "DATABASE was written by a newer Callboard (database version 99, this one knows 3): \
          update Callboard, or use another data folder"
     );
     assert_eq!(fs::read(&path).unwrap(), before);
@@ -119,13 +119,20 @@ fn a_database_of_version_1_keeps_its_rows_and_gains_what_came_later() {
         assert_eq!(read.as_ref(), Some(&row));
         let found = world.store.connection_by_token(workspace.connection_token);
         assert_eq!(found.await.unwrap().as_ref(), Some(&workspace.connection));
+        let owned = world
+            .store
+            .owned_run(workspace.owner_id, row.command_id, at(1_000));
+        assert_eq!(
+            owned.await.unwrap().map(|owned| owned.row).as_ref(),
+            Some(&row)
+        );
         let chat = world.chat(&workspace, "Tax").await;
         let task = world.assign(&workspace, &[chat], "Sum it up").await;
         assert_eq!(world.inbox(chat, 1).await, [task]);
     });
     drop(world.store);
     let version = raw(&path).pragma_query_value(None, "user_version", |row| row.get(0));
-    assert_eq!(version, Ok(2));
+    assert_eq!(version, Ok(3));
     let store = SqliteStore::open(&path).unwrap();
     let read = block_on(store.run(key(&row), at(1_000))).unwrap();
     assert_eq!(read, Some(row));
@@ -146,7 +153,13 @@ fn make_version_1(path: &Path, from: &Path) {
         .unwrap();
     let names = statement.query_map([], |row| row.get::<_, String>(0));
     for name in names.unwrap().map(Result::unwrap) {
-        let sql = format!("INSERT INTO main.{name} SELECT * FROM newer.{name}");
+        let mut columns = old
+            .prepare("SELECT name FROM pragma_table_info(?1, 'main')")
+            .unwrap();
+        let columns = columns.query_map([&name], |row| row.get::<_, String>(0));
+        let columns: Vec<_> = columns.unwrap().map(Result::unwrap).collect();
+        let columns = columns.join(", ");
+        let sql = format!("INSERT INTO main.{name} SELECT {columns} FROM newer.{name}");
         old.execute(&sql, []).unwrap();
     }
 }

@@ -3,6 +3,7 @@
 mod artifacts;
 mod chats;
 mod claims;
+mod console;
 mod inbox;
 mod isolation;
 mod revocation;
@@ -76,6 +77,16 @@ fn of_runs<S: Store>(factory: &impl Fn() -> S) {
             progress_of_a_command_that_does_not_run_is_dropped,
             a_read_settles_without_storing,
             time_never_runs_backwards_on_a_run,
+        }
+        console {
+            the_owner_sees_all_commands_latest_first_in_pages,
+            a_list_leaves_out_what_is_long_and_one_command_is_whole,
+            a_list_of_one_status_and_the_counts_agree,
+            the_owner_cancels_whatever_an_agent_started,
+            the_command_of_another_owner_is_an_unknown_one,
+            the_owner_sees_an_expired_command_before_a_sweep_stores_it,
+            a_sign_in_counts_until_it_ends_or_its_time_is_over,
+            a_new_password_ends_every_sign_in,
         }
         sweeping {
             nothing_due_moves_nothing,

@@ -2,7 +2,8 @@
 
 use callboard_domain::{CommandId, GraphSessionId, OwnerId, Refusal};
 use callboard_store::{
-    Connection, Desktop, Project, QueuedRun, Revoked, RunRow, SessionRow, StoreError, Swept, Synced,
+    Connection, Desktop, OwnedRun, Project, QueuedRun, Revoked, RunCount, RunRow, SessionRow,
+    StoreError, Swept, Synced,
 };
 use callboard_wire::relay::ControlInfo;
 
@@ -26,6 +27,8 @@ pub(super) enum Answer {
     Run(Option<RunRow>),
     Queued(QueuedRun),
     Completed(RunRow, bool),
+    OwnedRuns(Vec<OwnedRun>),
+    RunCounts(Vec<RunCount>),
     Swept(Swept),
     Chat(ChatAnswer),
     Synced {

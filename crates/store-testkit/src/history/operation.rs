@@ -4,7 +4,9 @@ use callboard_domain::graph_run::Completion;
 use callboard_domain::{
     CommandId, ConnectionId, DesktopId, ExecutionId, OwnerId, ProjectId, Timestamp, WorkerId,
 };
-use callboard_store::{NewConnection, NewDesktop, NewProject, QueueRun, RunKey, Store, TokenHash};
+use callboard_store::{
+    NewConnection, NewDesktop, NewProject, QueueRun, RunFilter, RunKey, Store, TokenHash,
+};
 use callboard_wire::relay::{Progress, SessionInfo};
 
 use super::answer::Answer;
@@ -29,6 +31,10 @@ pub(super) enum Operation {
     NoteSeen(Vec<(DesktopId, Timestamp)>),
     Sweep(usize),
     Run(RunOperation),
+    OwnedRuns(OwnerId, RunFilter, usize),
+    OwnedRun(OwnerId, CommandId),
+    RunCounts(OwnerId),
+    CancelOwnedRun(OwnerId, CommandId),
     Chat(ChatOperation),
 }
 
@@ -91,6 +97,19 @@ impl Operation {
             Self::Sync(desktop, project, sessions) => {
                 let synced = store.sync(desktop, project, sessions, now).await;
                 Answer::of(synced, Answer::synced)
+            }
+            Self::OwnedRuns(owner, filter, limit) => {
+                let runs = store.owned_runs(owner, filter, limit, now).await;
+                Answer::of(runs, Answer::OwnedRuns)
+            }
+            Self::OwnedRun(owner, command) => {
+                let run = store.owned_run(owner, command, now).await;
+                Answer::of(run, |run| Answer::OwnedRuns(run.into_iter().collect()))
+            }
+            Self::RunCounts(owner) => Answer::of(store.run_counts(owner).await, Answer::RunCounts),
+            Self::CancelOwnedRun(owner, command) => {
+                let cancelled = store.cancel_owned_run(owner, command, now).await;
+                Answer::of(cancelled, |row| Answer::Run(Some(row)))
             }
             Self::Run(operation) => operation.play(store, now).await,
             Self::Chat(operation) => operation.play(store, now).await,

@@ -4,12 +4,15 @@
 mod runs;
 
 use callboard_ambient::Entropy;
+use callboard_domain::graph_run::Status;
 use callboard_domain::limits::{QUEUED_EXPIRY_MS, TASK_EXPIRY_MS};
 use callboard_domain::{
     CommandId, ConnectionId, DesktopId, Digest, ExecutionId, OwnerId, ProjectId, Scope, Scopes,
     Timestamp, WorkerId,
 };
-use callboard_store::{NewConnection, NewDesktop, NewProject, Project, RunKey, RunRow, TokenHash};
+use callboard_store::{
+    NewConnection, NewDesktop, NewProject, Project, RunFilter, RunKey, RunRow, TokenHash,
+};
 use callboard_wire::relay::SessionInfo;
 
 use super::answer::Answer;
@@ -214,14 +217,39 @@ impl Player {
 
     fn housekeeping(&mut self) -> Operation {
         let (owner_id, name) = (self.owner(), self.one(&NAMES).to_owned());
-        match self.entropy.below(12) {
+        match self.entropy.below(20) {
             0 => Operation::EnsureOwner(owner_id),
             1..=3 => Operation::RebindDesktop(owner_id, name),
             4 => Operation::RevokeConnection(owner_id, name),
+            5..=12 => self.console(),
             _ => {
                 let worker = u8::from(self.once_in(3));
                 let worker = WorkerId::from_bytes([worker; 16]);
                 Operation::BindWorker(self.desktop(), worker)
+            }
+        }
+    }
+
+    /// What the owner asks of all commands.
+    fn console(&self) -> Operation {
+        let nobodys = |bytes| {
+            (
+                CommandId::from_bytes(bytes),
+                ConnectionId::UNKNOWN,
+                DesktopId::UNKNOWN,
+            )
+        };
+        let owner_id = self.owner();
+        let (command_id, ..) = self.some(&self.commands, nobodys, 10);
+        match self.entropy.below(8) {
+            0 => Operation::CancelOwnedRun(owner_id, command_id),
+            1 => Operation::RunCounts(owner_id),
+            2 | 3 => Operation::OwnedRun(owner_id, command_id),
+            _ => {
+                let status = self.once_in(2).then(|| self.one(&Status::ALL));
+                let before = self.once_in(2).then_some(command_id);
+                let limit = self.one(&[0, 1, 3, 100]);
+                Operation::OwnedRuns(owner_id, RunFilter { status, before }, limit)
             }
         }
     }
@@ -268,6 +296,8 @@ impl Player {
             | Answer::Run(None)
             | Answer::Queued(_)
             | Answer::Completed(..)
+            | Answer::OwnedRuns(_)
+            | Answer::RunCounts(_)
             | Answer::Swept(..)
             | Answer::Synced { .. } => {}
         }

@@ -9,15 +9,15 @@ use callboard_domain::graph_run::{Completion, Event};
 use callboard_domain::linked_task::{self, Submission, Verdict};
 use callboard_domain::{
     ChatLinkId, ClaimId, CommandId, ConnectionId, DesktopId, ExecutionId, OwnerId, ProjectId,
-    TaskId, Timestamp, WorkerId,
+    SignInId, TaskId, Timestamp, WorkerId,
 };
 use callboard_wire::relay::{Progress, SessionInfo};
 
 use crate::{
     Artifact, ArtifactKey, AssignTask, AssignedTask, ChatRow, Connection, Desktop, LinkKey,
-    LinkedChat, NewArtifact, NewChatLink, NewConnection, NewDesktop, NewProject, OwnedTask,
-    Project, QueueRun, QueuedRun, Revoked, RunKey, RunRow, SessionRow, Store, StoreError, Swept,
-    Synced, TaskRow, TokenHash,
+    LinkedChat, NewArtifact, NewChatLink, NewConnection, NewDesktop, NewProject, NewSignIn,
+    OwnedRun, OwnedTask, Project, QueueRun, QueuedRun, Revoked, RunCount, RunFilter, RunKey,
+    RunRow, SessionRow, SignIn, Store, StoreError, Swept, Synced, TaskRow, TokenHash,
 };
 use tables::{Caller, Tables};
 
@@ -340,6 +340,90 @@ impl Store for MemoryStore {
         key: ArtifactKey,
     ) -> impl Future<Output = Result<Option<(Artifact, Vec<u8>)>, StoreError>> + Send {
         ready(Ok(self.tables().artifact(&key)))
+    }
+
+    fn owned_runs(
+        &self,
+        owner_id: OwnerId,
+        filter: RunFilter,
+        limit: usize,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Vec<OwnedRun>, StoreError>> + Send {
+        ready(Ok(self.tables().owned_runs(owner_id, filter, limit, now)))
+    }
+
+    fn owned_run(
+        &self,
+        owner_id: OwnerId,
+        command_id: CommandId,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Option<OwnedRun>, StoreError>> + Send {
+        ready(Ok(self.tables().owned_run(owner_id, command_id, now)))
+    }
+
+    fn run_counts(
+        &self,
+        owner_id: OwnerId,
+    ) -> impl Future<Output = Result<Vec<RunCount>, StoreError>> + Send {
+        ready(Ok(self.tables().run_counts(owner_id)))
+    }
+
+    fn cancel_owned_run(
+        &self,
+        owner_id: OwnerId,
+        command_id: CommandId,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<RunRow, StoreError>> + Send {
+        let caller = Caller::Owner(owner_id);
+        let decided = self
+            .tables()
+            .decide(caller, command_id, &Event::RequestCancel, now);
+        ready(decided.map(|(row, _)| row))
+    }
+
+    fn password_hash(
+        &self,
+        owner_id: OwnerId,
+    ) -> impl Future<Output = Result<Option<String>, StoreError>> + Send {
+        ready(Ok(self.tables().console.password_hash(owner_id)))
+    }
+
+    fn set_password_hash(
+        &self,
+        owner_id: OwnerId,
+        hash: Option<String>,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        self.tables().console.set_password_hash(owner_id, hash);
+        ready(Ok(()))
+    }
+
+    fn add_sign_in(&self, new: NewSignIn) -> impl Future<Output = Result<(), StoreError>> + Send {
+        self.tables().console.add_sign_in(new);
+        ready(Ok(()))
+    }
+
+    fn sign_in_by_token(
+        &self,
+        token_hash: TokenHash,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Option<SignIn>, StoreError>> + Send {
+        ready(Ok(self.tables().console.sign_in_by_token(token_hash, now)))
+    }
+
+    fn sign_ins(
+        &self,
+        owner_id: OwnerId,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Vec<SignIn>, StoreError>> + Send {
+        ready(Ok(self.tables().console.sign_ins(owner_id, now)))
+    }
+
+    fn end_sign_in(
+        &self,
+        owner_id: OwnerId,
+        id: SignInId,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send {
+        ready(Ok(self.tables().console.end_sign_in(owner_id, id)))
     }
 
     fn note_seen(

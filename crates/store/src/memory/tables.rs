@@ -1,6 +1,7 @@
 //! The tables and what each operation does to them.
 
 mod chats;
+mod console;
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,7 @@ use crate::{
 pub(super) enum Caller {
     Connection(ConnectionId),
     Desktop(DesktopId),
+    Owner(OwnerId),
 }
 
 #[derive(Debug, Default)]
@@ -37,6 +39,7 @@ pub(super) struct Tables {
     queue: Vec<CommandId>,
     keys: BTreeMap<(ConnectionId, String), CommandId>,
     chats: chats::Chats,
+    pub(super) console: console::Console,
 }
 
 #[derive(Debug)]
@@ -199,10 +202,11 @@ impl Tables {
         };
         connection.revoked = true;
         let connection_id = connection.id;
-        let caller = Caller::Connection(connection_id);
         let mut changed = Vec::new();
-        let theirs = self.runs.values_mut().filter(|row| caller.may(row));
-        for row in theirs {
+        for row in self.runs.values_mut() {
+            if row.connection_id != connection_id {
+                continue;
+            }
             if let Decision::Moved(next) = decide(&row.run, &Event::RemoveAccess, now)? {
                 row.run = next;
                 changed.push(row.clone());
@@ -257,9 +261,17 @@ impl Tables {
         };
         let gone = match caller {
             Caller::Connection(id) => revoked(id),
-            Caller::Desktop(_) => false,
+            Caller::Desktop(_) | Caller::Owner(_) => false,
         };
-        caller.may(row) && !gone
+        self.is_of(row, caller) && !gone
+    }
+
+    fn is_of(&self, row: &RunRow, caller: Caller) -> bool {
+        match caller {
+            Caller::Connection(id) => row.connection_id == id,
+            Caller::Desktop(id) => row.desktop_id == id,
+            Caller::Owner(id) => self.owner_of(row.connection_id) == Some(id),
+        }
     }
 
     fn projects_of(&self, connection_id: ConnectionId) -> &[ProjectId] {
@@ -458,8 +470,8 @@ impl Tables {
         progress: Option<Progress>,
         now: Timestamp,
     ) -> Result<RunRow, StoreError> {
-        let caller = Caller::Desktop(desktop_id);
-        let row = self.runs.get_mut(&command_id).filter(|row| caller.may(row));
+        let row = self.runs.get_mut(&command_id);
+        let row = row.filter(|row| row.desktop_id == desktop_id);
         let row = row.ok_or(Refusal::RunNotFound)?;
         rules::note_progress(row, phase, progress);
         let row = row.clone();
@@ -507,13 +519,4 @@ impl Tables {
 /// What is over changes no more, so nobody needs a copy of it.
 fn is_open(row: &&RunRow) -> bool {
     !row.run.status().is_terminal()
-}
-
-impl Caller {
-    fn may(self, row: &RunRow) -> bool {
-        match self {
-            Self::Connection(id) => row.connection_id == id,
-            Self::Desktop(id) => row.desktop_id == id,
-        }
-    }
 }

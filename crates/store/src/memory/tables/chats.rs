@@ -121,19 +121,19 @@ impl Tables {
             .contains(&link.project_id)
     }
 
-    fn owner_of(&self, connection_id: ConnectionId) -> Option<OwnerId> {
+    pub(super) fn owner_of(&self, connection_id: ConnectionId) -> Option<OwnerId> {
         let mut connections = self.connections.iter();
         let found = connections.find(|connection| connection.id == connection_id);
         found.map(|connection| connection.owner_id)
     }
 
-    fn connection_name(&self, connection_id: ConnectionId) -> String {
+    pub(super) fn connection_name(&self, connection_id: ConnectionId) -> String {
         let mut connections = self.connections.iter();
         let found = connections.find(|connection| connection.id == connection_id);
         found.map(|found| found.name.clone()).unwrap_or_default()
     }
 
-    fn project_name(&self, project_id: ProjectId) -> String {
+    pub(super) fn project_name(&self, project_id: ProjectId) -> String {
         let found = self.projects.iter().find(|found| found.id == project_id);
         found.map(|found| found.name.clone()).unwrap_or_default()
     }
