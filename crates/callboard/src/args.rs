@@ -142,6 +142,15 @@ pub(crate) enum HubCommand {
     /// Tokens: connected agents
     #[command(subcommand)]
     Token(HubTokenCommand),
+    /// The password of the owner's console
+    #[command(subcommand)]
+    Password(HubPasswordCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum HubPasswordCommand {
+    /// Take the password away, sign every browser out, and print a link that sets a new one
+    Reset,
 }
 
 #[derive(Debug, Args)]

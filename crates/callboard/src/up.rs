@@ -1,6 +1,6 @@
 //! `callboard up`: hub and desktop on one machine, and how to connect a chat.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,7 +64,7 @@ pub(crate) async fn run(data: &Path, arguments: UpArgs, output: &Output) -> Resu
     paths::make_private_dir(data)?;
     let hub = hub::open_hub(data, hub_config.task_lease_ms())?;
     let listener = hub::bind(listen).await?;
-    let address = here(listener.local_addr().unwrap_or(listen));
+    let address = hub::here(listener.local_addr().unwrap_or(listen));
     let (hub_shutdown, desktop_shutdown) = (CancellationToken::new(), CancellationToken::new());
     let mut server = hub::start(Arc::clone(&hub), data, &hub_config, listener, &hub_shutdown)?;
     let connection = connection(data, &hub, address).await?;
@@ -84,7 +84,11 @@ pub(crate) async fn run(data: &Path, arguments: UpArgs, output: &Output) -> Resu
         let path = desktop::absolute(folder)?;
         accepted(desktop.control.call(Request::FolderGrant { path }).await)?;
     }
-    greet(data, address, &connection, &desktop.control, output).await?;
+    let places = Places {
+        hub: address,
+        console: hub::console(&hub, &hub_config.base(address)).await?,
+    };
+    greet(data, &places, &connection, &desktop.control, output).await?;
     // The hub stays until the desktop is done, so that the last results reach it.
     let worked = tokio::select! {
         worked = work_until_stopped(desktop, &desktop_shutdown, *output) => worked,
@@ -96,16 +100,6 @@ pub(crate) async fn run(data: &Path, arguments: UpArgs, output: &Output) -> Resu
     hub_shutdown.cancel();
     hub::ended(server).await?;
     worked
-}
-
-/// The address under which this machine reaches a listener.
-fn here(bound: SocketAddr) -> SocketAddr {
-    let ip = match bound.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
-        ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
-    };
-    SocketAddr::new(ip, bound.port())
 }
 
 /// How a chat connects: as noted earlier, or with a new token where that one no longer works.
@@ -257,9 +251,15 @@ fn welcome(data: &Path) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
+/// Where things are.
+struct Places {
+    hub: SocketAddr,
+    console: String,
+}
+
 async fn greet(
     data: &Path,
-    address: SocketAddr,
+    places: &Places,
     connection: &ConnectionFile,
     desktop: &Control,
     output: &Output,
@@ -286,7 +286,8 @@ async fn greet(
                 data.display()
             ),
             String::new(),
-            format!("  hub       http://{address}"),
+            format!("  hub       http://{}", places.hub),
+            format!("  console   {}", places.console),
             format!("  desktop   {} Graphs, {shared} shared", graphs.len()),
             format!(
                 "  folders   {}",

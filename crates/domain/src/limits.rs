@@ -77,6 +77,22 @@ pub const TASK_LEASE_MS_DEFAULT: u64 = 30 * MINUTE_MS;
 pub const TASK_LEASE_MS_MIN: u64 = SECOND_MS;
 /// Time between two turns of the relay (mission §3: "every 20 s").
 pub const SYNC_INTERVAL_MS: u64 = 20 * SECOND_MS;
+/// Fewest characters of the console's password; length is what makes one strong.
+pub const PASSWORD_CHARS_MIN: usize = 12;
+/// Most characters of the console's password.
+pub const PASSWORD_CHARS_MAX: usize = 256;
+/// How long the one-time link to the console works.
+pub const SETUP_LINK_MS: u64 = 24 * HOUR_MS;
+/// How long a browser stays signed in to the console.
+pub const SIGN_IN_MS: u64 = 30 * 24 * HOUR_MS;
+/// Wrong passwords within [`SIGN_IN_TRIES_MS`] after which none is looked at any more.
+pub const SIGN_IN_TRIES_MAX: usize = 10;
+/// The time in which wrong passwords are counted.
+pub const SIGN_IN_TRIES_MS: u64 = 5 * MINUTE_MS;
+/// Longest name of a browser that is kept.
+pub const USER_AGENT_UTF16_MAX: usize = 300;
+/// Commands on one page of the console.
+pub const RUNS_PER_PAGE: usize = 50;
 /// How long a sync that was given up may still reach the hub. Linux goes on for about 100 s to deliver
 /// what a closed connection has left (`tcp_orphan_retries`).
 pub const LATE_SYNC_MS: u64 = 2 * MINUTE_MS;

@@ -1,8 +1,9 @@
-//! The hub over HTTP: the MCP endpoint, the relay API and the probes. The only crate on the hub's
+//! The hub over HTTP: the MCP endpoint, the relay API, the owner's console and the probes. The only crate on the hub's
 //! side that knows HTTP.
 
 mod access;
 mod artifacts;
+mod console;
 mod guard;
 mod hold;
 mod mcp;

@@ -56,6 +56,21 @@ impl HttpOptions {
         self.public_tool_list
     }
 
+    /// Whether people reach the hub over TLS alone.
+    pub(crate) fn is_public_over_tls(&self) -> bool {
+        let origin = self.public_origin.as_deref();
+        origin.is_some_and(|origin| origin.starts_with("https://"))
+    }
+
+    /// Whether `origin` is the very one that the hub, asked for as `host`, is reached at. Unlike
+    /// [`Self::serves_origin`] it leaves out other programs of this machine.
+    pub(crate) fn is_own_origin(&self, origin: &str, host: &str) -> bool {
+        let origin = origin.to_ascii_lowercase();
+        let authority = origin.split_once("://").map(|(_, authority)| authority);
+        let is_host = authority.is_some_and(|authority| authority == host.to_ascii_lowercase());
+        is_host || self.public_origin.as_deref() == Some(origin.as_str())
+    }
+
     /// Whether a request for `host` (with or without a port) is for this hub: its public name, a
     /// loopback name, or an address. A page of another site can make a browser send any name, but
     /// only one that its own site resolves, so an address is safe.

@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::{HttpOptions, Shared, artifacts, guard, mcp, probes, relay, reply};
+use crate::{HttpOptions, Shared, artifacts, console, guard, mcp, probes, relay, reply};
 
 /// The path that the published system uses for its MCP endpoint.
 const PUBLISHED_MCP_PATH: &str = "/api/v1/external-mcp";
@@ -52,6 +52,7 @@ pub fn router<S: Store>(
             get(artifacts::download::<S>),
         )
         .nest("/api/v1/external-assistants/graph-relays", relay)
+        .merge(console::routes(&shared))
         .with_state(Arc::clone(&shared))
         .route_service("/mcp", endpoint.clone())
         .route_service(PUBLISHED_MCP_PATH, endpoint)

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use callboard_ambient::{Clock, Entropy};
 use callboard_domain::limits::{TASK_LEASE_MS_DEFAULT, TASK_LEASE_MS_MIN};
 
+use crate::console::Door;
 use crate::sweep::Sweeps;
 use crate::{Presence, Signals};
 
@@ -17,6 +18,7 @@ pub struct Hub<S> {
     pub(crate) signals: Signals,
     pub(crate) presence: Presence,
     pub(crate) sweeps: Mutex<Sweeps>,
+    pub(crate) door: Mutex<Door>,
     pub(crate) task_lease_ms: u64,
 }
 
@@ -32,6 +34,7 @@ impl<S> Hub<S> {
             signals,
             presence,
             sweeps: Mutex::default(),
+            door: Mutex::default(),
             task_lease_ms: TASK_LEASE_MS_DEFAULT,
         }
     }

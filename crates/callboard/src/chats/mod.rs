@@ -216,6 +216,7 @@ pub(crate) async fn asked(data: &Path, request: ChatRequest) -> Result<ChatAnswe
         AdminAnswer::Project { .. }
         | AdminAnswer::Projects { .. }
         | AdminAnswer::Secret { .. }
+        | AdminAnswer::SetupLink { .. }
         | AdminAnswer::Desktops { .. }
         | AdminAnswer::Tokens { .. }
         | AdminAnswer::Done { .. }

@@ -32,6 +32,7 @@ pub(crate) enum AdminRequest {
     RevokeToken {
         name: String,
     },
+    ResetPassword,
     Chats(ChatRequest),
 }
 
@@ -47,6 +48,7 @@ impl AdminRequest {
             | Self::RebindDesktop { .. }
             | Self::ListTokens
             | Self::RevokeToken { .. }
+            | Self::ResetPassword
             | Self::Chats(_) => false,
         }
     }
@@ -67,6 +69,9 @@ pub(crate) enum AdminAnswer {
         token: String,
         id: String,
         note: String,
+    },
+    SetupLink {
+        url: String,
     },
     Desktops {
         desktops: Vec<DesktopLine>,
@@ -120,9 +125,13 @@ pub(crate) struct TokenLine {
     pub(crate) projects: Vec<String>,
 }
 
-/// Does what was asked.
-pub(crate) async fn perform<S: Store>(hub: &Hub<S>, request: AdminRequest) -> AdminAnswer {
-    match answer(hub, request).await {
+/// Does what was asked. `base` is where browsers reach the hub, while it runs.
+pub(crate) async fn perform<S: Store>(
+    hub: &Hub<S>,
+    base: Option<&str>,
+    request: AdminRequest,
+) -> AdminAnswer {
+    match answer(hub, base, request).await {
         Ok(answer) => answer,
         Err(error) => AdminAnswer::Refused {
             hint: hint(&error).map(str::to_owned),
@@ -142,7 +151,11 @@ fn hint(error: &HubError) -> Option<&'static str> {
     }
 }
 
-async fn answer<S: Store>(hub: &Hub<S>, request: AdminRequest) -> Result<AdminAnswer, HubError> {
+async fn answer<S: Store>(
+    hub: &Hub<S>,
+    base: Option<&str>,
+    request: AdminRequest,
+) -> Result<AdminAnswer, HubError> {
     match request {
         AdminRequest::CreateProject { name } => {
             let project = hub.create_project(&name).await?;
@@ -191,6 +204,19 @@ async fn answer<S: Store>(hub: &Hub<S>, request: AdminRequest) -> Result<AdminAn
                 tasks: changed.tasks.iter().map(ChangedTask::from).collect(),
             })
         }
+        AdminRequest::ResetPassword => {
+            let secret = hub.reset_password().await?;
+            Ok(match base {
+                Some(base) => AdminAnswer::SetupLink {
+                    url: setup_link(base, &secret),
+                },
+                None => AdminAnswer::Done {
+                    message: "The password is gone, and every browser is signed out. The hub does \
+                              not run: it prints a link to set a new one when it starts."
+                        .to_owned(),
+                },
+            })
+        }
         AdminRequest::ListProjects => projects(hub).await,
         AdminRequest::ListDesktops => desktops(hub).await,
         AdminRequest::ListTokens => tokens(hub).await,
@@ -199,6 +225,11 @@ async fn answer<S: Store>(hub: &Hub<S>, request: AdminRequest) -> Result<AdminAn
             Ok(AdminAnswer::Chats(Box::new(answer)))
         }
     }
+}
+
+/// Where the console's password is set, with the secret of the one-time link.
+pub(crate) fn setup_link(base: &str, secret: &str) -> String {
+    format!("{base}/setup?link={secret}")
 }
 
 /// What to do with a fresh device token.

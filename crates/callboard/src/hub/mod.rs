@@ -6,14 +6,16 @@ mod socket;
 
 use std::path::Path;
 
-use crate::args::{HubCommand, HubDesktopCommand, HubProjectCommand, HubTokenCommand};
+use crate::args::{
+    HubCommand, HubDesktopCommand, HubPasswordCommand, HubProjectCommand, HubTokenCommand,
+};
 use crate::chats::changed_task;
 use crate::failure::Failure;
 use crate::output::{Output, table};
 
 use admin::perform;
 pub(crate) use admin::{AdminAnswer, AdminRequest};
-pub(crate) use serve::{HubConfig, bind, ended, open_hub, start};
+pub(crate) use serve::{HubConfig, bind, console, ended, here, open_hub, start};
 pub(crate) use socket::ask;
 
 /// Runs one of the hub's commands.
@@ -42,10 +44,15 @@ pub(crate) async fn run(data: &Path, command: HubCommand, output: &Output) -> Re
         },
         HubCommand::Token(HubTokenCommand::List) => AdminRequest::ListTokens,
         HubCommand::Token(HubTokenCommand::Revoke { name }) => AdminRequest::RevokeToken { name },
+        HubCommand::Password(HubPasswordCommand::Reset) => AdminRequest::ResetPassword,
     };
     show(&ask(data, request).await?, output);
     Ok(())
 }
+
+/// What to know of a one-time link.
+const SETUP_NOTE: &str = "Every browser is signed out. Open this link to set a new password; it works \
+                          once, for a day, while the hub runs.";
 
 fn show(answer: &AdminAnswer, output: &Output) {
     output.data(answer, || match answer {
@@ -56,6 +63,7 @@ fn show(answer: &AdminAnswer, output: &Output) {
                 .map(|p| vec![p.name.clone(), p.id.clone()])
                 .collect::<Vec<_>>(),
         ),
+        AdminAnswer::SetupLink { url } => vec![url.clone()],
         // The token stands alone on stdout, so that it can be piped into a file.
         AdminAnswer::Secret { token, .. } => vec![token.clone()],
         AdminAnswer::Desktops { desktops } => {
@@ -94,7 +102,16 @@ fn show(answer: &AdminAnswer, output: &Output) {
         // Shown by the commands that ask for them.
         AdminAnswer::Chats(_) => Vec::new(),
     });
-    if let AdminAnswer::Secret { note, .. } = answer {
-        output.note(note);
+    match answer {
+        AdminAnswer::Secret { note, .. } => output.note(note),
+        AdminAnswer::SetupLink { .. } => output.note(SETUP_NOTE),
+        AdminAnswer::Project { .. }
+        | AdminAnswer::Projects { .. }
+        | AdminAnswer::Desktops { .. }
+        | AdminAnswer::Tokens { .. }
+        | AdminAnswer::Disconnected { .. }
+        | AdminAnswer::Done { .. }
+        | AdminAnswer::Refused { .. }
+        | AdminAnswer::Chats(_) => {}
     }
 }

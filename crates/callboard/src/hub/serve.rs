@@ -1,7 +1,7 @@
 //! `callboard hub serve`, and the hub inside `callboard up`.
 
 use std::io::ErrorKind;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::admin::setup_link;
 use super::socket;
 use crate::args::{HubArgs, ServeArgs, TASK_LEASE_SECONDS};
 use crate::config::{Config, DEFAULT_LISTEN, HubSection};
@@ -64,6 +65,14 @@ impl HubConfig {
         Ok(config)
     }
 
+    /// Where browsers reach a hub that listens on `address`.
+    pub(crate) fn base(&self, address: SocketAddr) -> String {
+        match &self.public_url {
+            Some(url) => url.trim_end_matches('/').to_owned(),
+            None => format!("http://{}", here(address)),
+        }
+    }
+
     /// The lease in the hub's own unit.
     pub(crate) fn task_lease_ms(&self) -> u64 {
         self.task_lease_seconds.saturating_mul(1_000)
@@ -90,16 +99,43 @@ pub(super) async fn run(data: &Path, arguments: ServeArgs, output: &Output) -> R
     let listener = bind(config.listen).await?;
     let address = listener.local_addr().unwrap_or(config.listen);
     let shutdown = CancellationToken::new();
-    let server = start(hub, data, &config, listener, &shutdown)?;
+    let server = start(Arc::clone(&hub), data, &config, listener, &shutdown)?;
     output.note(format!(
         "hub       http://{address}   data in {}",
         data.display()
     ));
     output.note(format!("mcp       http://{address}/mcp"));
+    output.note(format!(
+        "console   {}",
+        console(&hub, &config.base(address)).await?
+    ));
     crate::up::until_stopped().await;
     output.note("stopping: open calls are answered first");
     shutdown.cancel();
     ended(server).await
+}
+
+/// Where the owner finds the console: the one-time link while it has no password.
+pub(crate) async fn console(hub: &Hub<SqliteStore>, base: &str) -> Result<String, Failure> {
+    let stored = hub.password().await;
+    let stored = stored.map_err(|error| Failure::cannot_start(error.to_string()))?;
+    Ok(match stored {
+        Some(_) => base.to_owned(),
+        None => format!(
+            "{}   (works once, for a day: choose a password)",
+            setup_link(base, &hub.make_setup_link())
+        ),
+    })
+}
+
+/// The address under which this machine reaches a listener.
+pub(crate) fn here(bound: SocketAddr) -> SocketAddr {
+    let ip = match bound.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
+    };
+    SocketAddr::new(ip, bound.port())
 }
 
 /// Takes the address to listen on.
@@ -140,7 +176,9 @@ pub(crate) fn start(
     shutdown: &CancellationToken,
 ) -> Result<JoinHandle<std::io::Result<()>>, Failure> {
     let options = config.options()?;
-    socket::serve(Arc::clone(&hub), data, shutdown.clone())?;
+    let address = listener.local_addr().unwrap_or(config.listen);
+    let base = config.base(address);
+    socket::serve(Arc::clone(&hub), data, base, shutdown.clone())?;
     tokio::spawn(sweep(Arc::clone(&hub), shutdown.clone()));
     let routes = router(hub, options, shutdown.clone());
     Ok(tokio::spawn(serve(listener, routes, shutdown.clone())))

@@ -30,6 +30,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) fn serve<S: Store>(
     hub: Arc<Hub<S>>,
     data: &Path,
+    base: String,
     shutdown: CancellationToken,
 ) -> Result<(), Failure> {
     let path = paths::hub_socket(data);
@@ -56,8 +57,8 @@ pub(super) fn serve<S: Store>(
             };
             match accepted {
                 Ok((stream, _)) => {
-                    let hub = Arc::clone(&hub);
-                    tokio::spawn(async move { answer(&hub, stream).await });
+                    let (hub, base) = (Arc::clone(&hub), base.clone());
+                    tokio::spawn(async move { answer(&hub, &base, stream).await });
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the hub's socket cannot accept a call");
@@ -70,11 +71,11 @@ pub(super) fn serve<S: Store>(
     Ok(())
 }
 
-async fn answer<S: Store>(hub: &Hub<S>, stream: UnixStream) {
+async fn answer<S: Store>(hub: &Hub<S>, base: &str, stream: UnixStream) {
     let (reader, mut writer) = stream.into_split();
     let request = tokio::time::timeout(TIMEOUT, read_line(reader)).await;
     let answer = match request.map(|line| line.map(|line| serde_json::from_str(&line))) {
-        Ok(Ok(Ok(request))) => perform(hub, request).await,
+        Ok(Ok(Ok(request))) => perform(hub, Some(base), request).await,
         Ok(Ok(Err(_))) => {
             let message = "this hub does not know that request: use the same version for both";
             AdminAnswer::Refused {
@@ -114,7 +115,7 @@ pub(crate) async fn ask(data: &Path, request: AdminRequest) -> Result<AdminAnswe
                  project create NAME`",
             ));
         }
-        Err(_) => perform(&*open_hub(data, TASK_LEASE_MS_DEFAULT)?, request).await,
+        Err(_) => perform(&*open_hub(data, TASK_LEASE_MS_DEFAULT)?, None, request).await,
     };
     match answer {
         AdminAnswer::Refused { message, hint } => Err(match hint {
@@ -124,6 +125,7 @@ pub(crate) async fn ask(data: &Path, request: AdminRequest) -> Result<AdminAnswe
         AdminAnswer::Project { .. }
         | AdminAnswer::Projects { .. }
         | AdminAnswer::Secret { .. }
+        | AdminAnswer::SetupLink { .. }
         | AdminAnswer::Desktops { .. }
         | AdminAnswer::Tokens { .. }
         | AdminAnswer::Disconnected { .. }

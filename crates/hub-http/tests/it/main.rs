@@ -13,6 +13,7 @@ mod chat_strangers;
 mod chat_tools;
 mod chat_world;
 mod chats;
+mod console;
 mod direct;
 mod error_table;
 mod guards;
