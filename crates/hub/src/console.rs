@@ -74,11 +74,14 @@ impl<S: Store> Hub<S> {
 
     /// Whether `secret` is that of the present one-time link.
     pub fn is_setup_link(&self, secret: &str) -> bool {
+        let is_it = self.setup_check(secret);
+        self.door(|door| door.setup.is_some_and(|setup| is_it(&setup)))
+    }
+
+    /// Whether what the door remembers is the link with `secret`, and works now.
+    fn setup_check(&self, secret: &str) -> impl Fn(&(TokenHash, u64)) -> bool {
         let (now_ms, hash) = (self.clock.monotonic_ms(), token_hash(secret));
-        self.door(|door| {
-            let setup = door.setup.as_ref();
-            setup.is_some_and(|(known, until_ms)| *known == hash && now_ms < *until_ms)
-        })
+        move |(known, until_ms)| *known == hash && now_ms < *until_ms
     }
 
     /// Sets the password through the one-time link, ends every other sign-in and signs this browser
@@ -92,17 +95,18 @@ impl<S: Store> Hub<S> {
         hash: String,
         user_agent: &str,
     ) -> Result<Option<Created<SignIn>>, HubError> {
-        if !self.is_setup_link(secret) {
-            return Ok(None);
-        }
         // Taken before anything is stored: of two that come at once, one is let in.
-        let Some(setup) = self.door(|door| door.setup.take()) else {
+        let is_it = self.setup_check(secret);
+        let Some(setup) = self.door(|door| door.setup.take_if(|setup| is_it(setup))) else {
             return Ok(None);
         };
-        let owner_id = self.owner().await?;
-        if let Err(error) = self.store.set_password_hash(owner_id, Some(hash)).await {
+        let stored = async {
+            let owner_id = self.owner().await?;
+            Ok(self.store.set_password_hash(owner_id, Some(hash)).await?)
+        };
+        if let Err(error) = stored.await {
             self.door(|door| door.setup = door.setup.or(Some(setup)));
-            return Err(error.into());
+            return Err(error);
         }
         self.door(|door| door.tries_ms.clear());
         tracing::info!("the console's password was set");
